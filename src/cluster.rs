@@ -7,6 +7,7 @@
 mod access;
 mod addons;
 pub mod assets;
+mod control_plane;
 mod driver;
 mod firewall;
 mod kubeconfig;
@@ -14,6 +15,7 @@ mod own_steps;
 pub mod user_data;
 
 pub use addons::{ADDONS, Addon, AddonSettings};
+pub use control_plane::{ControlPlaneSettings, Oidc, PodSecurity};
 pub use driver::{Backend, DriverSettings, Program};
 pub use firewall::FirewallSettings;
 pub use kubeconfig::{KubeconfigSettings, operator};
@@ -24,7 +26,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::artifacts::{ResolvedArtifacts, Sources};
 use crate::cloud::{Spec, Target};
-use crate::config::{Network, Settings, TreeSource, refuse};
+use crate::config::{Assignment, Network, Settings, TreeSource, refuse};
 use crate::document::{self, Document, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
@@ -88,14 +90,15 @@ pub struct ClusterSettings {
     pub service_cidr: Network,
     pub cluster_domain: String,
     pub api_port: u16,
-    pub max_pods: u32,
+    /// Labels of every Node, beside its host's or group's own.
+    pub node_labels: BTreeMap<String, String>,
     /// Further names in the certificate of the API server.
     pub extra_sans: Vec<String>,
     pub kubeconfig: KubeconfigSettings,
-    pub audit: bool,
-    pub encryption_at_rest: bool,
     pub tls13: bool,
-    pub pod_security: bool,
+    pub control_plane: ControlPlaneSettings,
+    /// What settings assign to single flags and fields of components.
+    pub assignments: Vec<Assignment>,
     pub addons: AddonSettings,
     pub sources: Sources,
     pub driver: DriverSettings,
@@ -349,13 +352,12 @@ impl ClusterSettings {
             service_cidr: network("phase2.service_cidr")?,
             cluster_domain: settings.get("phase2.cluster_domain")?,
             api_port: settings.get_number("phase2.api_port")?,
-            max_pods: settings.get_number("phase2.max_pods")?,
+            node_labels: settings.get_map("phase2.kubelet.node_labels")?,
             extra_sans: settings.get_list("phase2.apiserver.extra_sans")?,
             kubeconfig: KubeconfigSettings::read(settings)?,
-            audit: settings.get_bool("phase2.security.audit")?,
-            encryption_at_rest: settings.get_bool("phase2.security.encryption_at_rest")?,
             tls13: settings.get_bool("phase2.security.tls13")?,
-            pod_security: settings.get_bool("phase2.security.pod_security")?,
+            control_plane: ControlPlaneSettings::read(settings)?,
+            assignments: settings.assignments()?,
             addons: AddonSettings::read(settings)?,
             sources: artifact_sources(settings)?,
             driver: DriverSettings::read(settings)?,

@@ -4,7 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::ClusterSettings;
+use crate::config::ComponentName;
 use crate::node::layout;
+use crate::node::node_config::{Content, File};
+use crate::node::yaml;
+use crate::unknown;
 
 /// Ports below it need `CAP_NET_BIND_SERVICE`.
 const FIRST_FREE_PORT: u16 = 1024;
@@ -13,14 +17,50 @@ const FIRST_FREE_PORT: u16 = 1024;
 pub(super) struct Component {
     /// The name of its pod, user and directory.
     pub(super) name: &'static str,
+    /// Which of the cluster's programs it is.
+    pub(super) program: ComponentName,
     /// The uid and gid of its user: the number of its default port.
     id: u32,
+    /// Files in its directory that it reads again by itself when they change, so that nothing
+    /// restarts for them: certificates that each TLS handshake reads, and what Kubernetes watches.
+    reloads: &'static [&'static str],
 }
 
-pub(super) const ETCD: Component = Component { name: "etcd", id: 2379 };
-pub(super) const API_SERVER: Component = Component { name: "kube-apiserver", id: 6443 };
-pub(super) const CONTROLLER_MANAGER: Component = Component { name: "kube-controller-manager", id: 10257 };
-pub(super) const SCHEDULER: Component = Component { name: "kube-scheduler", id: 10259 };
+pub(super) const ETCD: Component = Component {
+    name: "etcd",
+    program: ComponentName::Etcd,
+    id: 2379,
+    reloads: &["server.crt", "server.key", "peer.crt", "peer.key"],
+};
+pub(super) const API_SERVER: Component = Component {
+    name: "kube-apiserver",
+    program: ComponentName::KubeApiserver,
+    id: 6443,
+    reloads: &[
+        "authentication.yaml",
+        "encryption.yaml",
+        "etcd-client.crt",
+        "etcd-client.key",
+        "front-proxy-client.crt",
+        "front-proxy-client.key",
+        "kubelet-client.crt",
+        "kubelet-client.key",
+        "server.crt",
+        "server.key",
+    ],
+};
+pub(super) const CONTROLLER_MANAGER: Component = Component {
+    name: "kube-controller-manager",
+    program: ComponentName::KubeControllerManager,
+    id: 10257,
+    reloads: &["client.crt", "client.key"],
+};
+pub(super) const SCHEDULER: Component = Component {
+    name: "kube-scheduler",
+    program: ComponentName::KubeScheduler,
+    id: 10259,
+    reloads: &["client.crt", "client.key"],
+};
 /// All of them.
 pub(super) const COMPONENTS: [Component; 4] = [ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER];
 
@@ -37,15 +77,39 @@ impl Component {
         layout::component_dir(self.name)
     }
 
+    /// A digest of all files in its directory that it reads only when it starts: with another one
+    /// its pod is another pod.
+    pub(super) fn digest_files(&self, files: &[File]) -> String {
+        let dir = format!("{}/", self.dir());
+        let mut read = Vec::new();
+        for file in files {
+            let Some(name) = file.path.strip_prefix(&dir) else { continue };
+            if !self.reloads.contains(&name) {
+                read.push(format!("{name} {}\n", digest_of(&file.content)));
+            }
+        }
+        read.sort_unstable();
+        unknown::digest(&read.concat())
+    }
+
     /// A file in its directory.
     pub(super) fn file(&self, name: &str) -> String {
         layout::component_file(self.name, name)
     }
 }
 
+/// The sha256 of what is in a file, or the placeholder of one.
+fn digest_of(content: &Content) -> String {
+    match content {
+        Content::Text(text) | Content::Base64(text) => unknown::digest(text),
+        Content::Yaml(value) => unknown::digest(&yaml::render(value)),
+        Content::Url { sha256, .. } | Content::Secret { sha256, .. } => sha256.clone(),
+    }
+}
+
 /// The flags of one component, by name without dashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flags(BTreeMap<String, String>);
+pub(super) struct Flags(BTreeMap<String, Vec<String>>);
 
 impl Flags {
     /// No flags.
@@ -55,7 +119,13 @@ impl Flags {
 
     /// Sets a flag.
     pub(super) fn set(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.0.insert(name.to_owned(), value.into());
+        self.0.insert(name.to_owned(), vec![value.into()]);
+        self
+    }
+
+    /// Gives a flag one more value: it then stands several times, in this order.
+    pub(super) fn add(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.0.entry(name.to_owned()).or_default().push(value.into());
         self
     }
 
@@ -80,9 +150,15 @@ impl Flags {
         self
     }
 
+    /// Whether a flag is set.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// `--name=value`, sorted by name.
     pub(super) fn render(&self) -> Vec<String> {
-        self.0.iter().map(|(name, value)| format!("--{name}={value}")).collect()
+        let all = self.0.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+        all.map(|(name, value)| format!("--{name}={value}")).collect()
     }
 }
 
@@ -92,7 +168,7 @@ mod tests {
 
     #[test]
     fn flags_are_sorted_and_the_last_value_wins() {
-        let flags = Flags::new().set("b", "1").set("a", "2").set_if(false, "c", "3").set("b", "4");
-        assert_eq!(flags.render(), ["--a=2", "--b=4"]);
+        let flags = Flags::new().set("b", "1").set("a", "2").set_if(false, "c", "3").set("b", "4").add("a", "1");
+        assert_eq!(flags.render(), ["--a=2", "--a=1", "--b=4"]);
     }
 }

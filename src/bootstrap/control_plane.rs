@@ -1,14 +1,17 @@
-//! The control plane's static pods and the files that they read. Every flag that turnup sets is in
-//! this file.
+//! The control plane's static pods and the files that they read. Every flag that turnup decides is
+//! in this file; those that a setting assigns (`#: sets = …`) come after them.
 
 use serde_json::{Value, json};
 
-use crate::cluster::ClusterSettings;
+use crate::cluster::{Cluster, ClusterSettings, Oidc, PodSecurity};
+use crate::config::ComponentName;
+use crate::error::{Context as _, Error, Result};
 use crate::inventory::Host;
 use crate::inventory::{Endpoint, HEALTH_PORT};
-use crate::node::node_config::{Directory, User};
+use crate::node::node_config::{Content, Directory, File, User};
 
 use super::component::{API_SERVER, COMPONENTS, CONTROLLER_MANAGER, Component, ETCD, Flags, SCHEDULER};
+use super::configuration;
 use super::etcd_members::Member;
 use super::healthcheck;
 use super::manifest::{Probe, StaticPod};
@@ -22,6 +25,8 @@ pub(super) const ETCD_DISK: &str = "/var/lib/etcd-disk";
 pub(super) const LOG_DIR: &str = "/var/log/kubernetes";
 /// The kubeconfig of a component, in its directory.
 pub(super) const KUBECONFIG: &str = "kubeconfig";
+/// The scheduler's configuration, in its directory.
+pub(super) const SCHEDULER_CONFIG: &str = "scheduler.yaml";
 /// How often the leader renews its lease and the others, or the first one before its rights are
 /// there, try to get it.
 const RETRY: &str = "1s";
@@ -45,21 +50,25 @@ pub(super) fn directories(host: &Host, settings: &ClusterSettings) -> Vec<Direct
 
 /// What the manifests are made from.
 pub(super) struct ControlPlane<'a> {
-    pub(super) settings: &'a ClusterSettings,
+    pub(super) cluster: &'a Cluster,
     pub(super) host: &'a Host,
     /// The host's member of etcd.
     pub(super) member: &'a Member,
     /// Image references by component.
-    pub(super) image: &'a dyn Fn(&str) -> crate::Result<String>,
+    pub(super) image: &'a dyn Fn(&str) -> Result<String>,
 }
 
 impl ControlPlane<'_> {
-    /// All static pods, etcd first.
-    pub(super) fn static_pods(&self) -> crate::Result<Vec<StaticPod>> {
-        Ok(vec![self.etcd()?, self.apiserver()?, self.controller_manager()?, self.scheduler()?])
+    /// All static pods, etcd first; `files` are those of the host.
+    pub(super) fn static_pods(&self, files: &[File]) -> Result<Vec<StaticPod>> {
+        Ok(vec![self.etcd(files)?, self.apiserver(files)?, self.controller_manager(files)?, self.scheduler(files)?])
     }
 
-    fn etcd(&self) -> crate::Result<StaticPod> {
+    const fn settings(&self) -> &ClusterSettings {
+        &self.cluster.settings
+    }
+
+    fn etcd(&self, files: &[File]) -> Result<StaticPod> {
         let address = self.host.address;
         let dir = if self.host.etcd_disk().is_some() { ETCD_DISK } else { ETCD_DIR };
         let flags = Flags::new()
@@ -71,13 +80,12 @@ impl ControlPlane<'_> {
             .set("listen-peer-urls", format!("https://{address}:2380"))
             .set("initial-advertise-peer-urls", format!("https://{address}:2380"))
             .set("initial-cluster", self.member.first.join(","))
-            .set("initial-cluster-token", format!("turnup-{}", self.settings.name))
+            .set("initial-cluster-token", format!("turnup-{}", self.settings().name))
             .set_all([
                 ("initial-cluster-state", self.member.cluster_state()),
                 ("listen-metrics-urls", "http://127.0.0.1:2381"),
                 ("client-cert-auth", "true"),
                 ("peer-client-cert-auth", "true"),
-                ("snapshot-count", "10000"),
             ])
             .set_files(
                 &ETCD,
@@ -90,35 +98,33 @@ impl ControlPlane<'_> {
                     ("peer-trusted-ca-file", "ca.crt"),
                 ],
             )
-            .set_if(self.settings.tls13, "tls-min-version", "TLS1.3");
+            .set_if(self.settings().tls13, "tls-min-version", "TLS1.3");
         let probe = ("HTTP", 2381, "/livez");
-        self.static_pod(&ETCD, flags, &[dir], probe, "100m")
+        self.static_pod(&ETCD, flags, files, &[dir], probe)
     }
 
-    fn apiserver(&self) -> crate::Result<StaticPod> {
-        let settings = self.settings;
-        let issuer = format!("https://kubernetes.default.svc.{}", settings.cluster_domain);
-        let flags = Flags::new()
+    fn apiserver(&self, files: &[File]) -> Result<StaticPod> {
+        let settings = self.settings();
+        let flags = self
+            .issuers()
+            .into_iter()
+            .fold(Flags::new(), |flags, issuer| flags.add("service-account-issuer", issuer))
             .set("advertise-address", self.host.address.to_string())
+            .set("authorization-mode", self.authorization_modes())
+            .set("enable-admission-plugins", self.admission_plugins().join(","))
             .set("secure-port", settings.api_port.to_string())
             .set("service-cluster-ip-range", settings.service_cidr.to_string())
-            .set("service-account-issuer", issuer)
             .set_all([
                 ("allow-privileged", "true"),
                 // Probes without a certificate go to `turnup node healthcheck`.
                 ("anonymous-auth", "false"),
-                ("authorization-mode", "Node,RBAC"),
-                ("enable-admission-plugins", "NodeRestriction,DenyServiceExternalIPs,EventRateLimit"),
                 ("enable-bootstrap-token-auth", "true"),
                 ("etcd-servers", "https://127.0.0.1:2379"),
                 ("kubelet-preferred-address-types", "InternalIP,Hostname"),
-                ("profiling", "false"),
-                ("request-timeout", "60s"),
                 ("requestheader-allowed-names", "front-proxy-client"),
                 ("requestheader-extra-headers-prefix", "X-Remote-Extra-"),
                 ("requestheader-group-headers", "X-Remote-Group"),
                 ("requestheader-username-headers", "X-Remote-User"),
-                ("service-account-extend-token-expiration", "false"),
                 ("service-account-lookup", "true"),
             ])
             .set_files(
@@ -141,15 +147,70 @@ impl ControlPlane<'_> {
                     ("tls-private-key-file", "server.key"),
                 ],
             );
-        let encryption = API_SERVER.file("encryption.yaml");
-        let flags = self.secure(flags).set_if(settings.encryption_at_rest, "encryption-provider-config", encryption);
-        let (flags, logs) = if settings.audit { (audited(flags), &[LOG_DIR][..]) } else { (flags, &[][..]) };
+        let control_plane = &settings.control_plane;
+        let mut flags = self.secure(flags);
+        if control_plane.encryption_at_rest {
+            flags = flags
+                .set("encryption-provider-config", API_SERVER.file("encryption.yaml"))
+                .set("encryption-provider-config-automatic-reload", "true");
+        }
+        if control_plane.oidc.is_some() {
+            flags = flags.set("authentication-config", API_SERVER.file("authentication.yaml"));
+        }
+        if !control_plane.authentication_webhook_file.is_empty() {
+            flags = flags.set("authentication-token-webhook-version", "v1");
+        }
+        if !control_plane.authorization_webhook_file.is_empty() {
+            flags = flags.set("authorization-webhook-version", "v1");
+        }
+        let mut written = &[][..];
+        if control_plane.audit {
+            flags = flags
+                .set("audit-log-path", format!("{LOG_DIR}/audit.log"))
+                .set("audit-policy-file", API_SERVER.file("audit-policy.yaml"));
+            written = &[LOG_DIR];
+        }
         // Not the API server itself: it refuses anonymous requests.
-        self.static_pod(&API_SERVER, flags, logs, ("HTTP", HEALTH_PORT, "/livez"), "250m")
+        self.static_pod(&API_SERVER, flags, files, written, ("HTTP", HEALTH_PORT, "/livez"))
     }
 
-    fn controller_manager(&self) -> crate::Result<StaticPod> {
-        let settings = self.settings;
+    /// The first one issues tokens; those of the Service's own name stay good beside it.
+    fn issuers(&self) -> Vec<String> {
+        let own = format!("https://kubernetes.default.svc.{}", self.settings().cluster_domain);
+        let named = &self.settings().control_plane.service_account_issuer;
+        let named = (!named.is_empty() && *named != own).then(|| named.clone());
+        named.into_iter().chain([own]).collect()
+    }
+
+    fn authorization_modes(&self) -> &'static str {
+        if self.settings().control_plane.authorization_webhook_file.is_empty() {
+            "Node,RBAC"
+        } else {
+            "Node,RBAC,Webhook"
+        }
+    }
+
+    /// Those beside the ones that Kubernetes has on.
+    fn admission_plugins(&self) -> Vec<String> {
+        let control_plane = &self.settings().control_plane;
+        let switched = [
+            (true, "NodeRestriction"),
+            (control_plane.deny_external_ips, "DenyServiceExternalIPs"),
+            (control_plane.event_rate_limit, "EventRateLimit"),
+            (control_plane.always_pull_images, "AlwaysPullImages"),
+        ];
+        let mut plugins: Vec<String> =
+            switched.into_iter().filter(|(on, _)| *on).map(|(_, plugin)| plugin.to_owned()).collect();
+        for plugin in &control_plane.enable_admission_plugins {
+            if !plugins.contains(plugin) {
+                plugins.push(plugin.clone());
+            }
+        }
+        plugins
+    }
+
+    fn controller_manager(&self, files: &[File]) -> Result<StaticPod> {
+        let settings = self.settings();
         let flags = Flags::new()
             .set("cluster-name", &settings.name)
             .set("cluster-cidr", settings.pod_cidr.to_string())
@@ -157,19 +218,9 @@ impl ControlPlane<'_> {
             .set_all([
                 ("allocate-node-cidrs", "true"),
                 ("bind-address", "127.0.0.1"),
-                // One year, as our own leaves; kubelets renew theirs by themselves.
-                ("cluster-signing-duration", "8760h"),
-                ("controllers", "*,token-cleaner-controller"),
-                // Its own limit of 20 requests a second holds up the start of its controllers, each
-                // of which gets an account and a token first, for four seconds. The API server
-                // guards itself (priority and fairness).
-                ("kube-api-burst", "150"),
-                ("kube-api-qps", "100"),
                 ("leader-elect", "true"),
                 ("leader-elect-retry-period", RETRY),
                 ("node-cidr-mask-size", "24"),
-                ("profiling", "false"),
-                ("terminated-pod-gc-threshold", "500"),
                 ("use-service-account-credentials", "true"),
             ])
             .set_files(
@@ -187,27 +238,54 @@ impl ControlPlane<'_> {
                 ],
             );
         let probe = ("HTTPS", 10257, "/healthz");
-        self.static_pod(&CONTROLLER_MANAGER, self.secure(flags), &[], probe, "200m")
+        self.static_pod(&CONTROLLER_MANAGER, self.secure(flags), files, &[], probe)
     }
 
-    fn scheduler(&self) -> crate::Result<StaticPod> {
-        let flags = Flags::new()
-            .set_all([
-                ("bind-address", "127.0.0.1"),
-                ("leader-elect", "true"),
-                ("leader-elect-retry-period", RETRY),
-                ("profiling", "false"),
-            ])
-            .set_files(
-                &SCHEDULER,
-                [
-                    ("authentication-kubeconfig", KUBECONFIG),
-                    ("authorization-kubeconfig", KUBECONFIG),
-                    ("kubeconfig", KUBECONFIG),
-                ],
-            );
+    fn scheduler(&self, files: &[File]) -> Result<StaticPod> {
+        let flags = Flags::new().set("bind-address", "127.0.0.1").set_files(
+            &SCHEDULER,
+            [
+                ("authentication-kubeconfig", KUBECONFIG),
+                ("authorization-kubeconfig", KUBECONFIG),
+                ("config", SCHEDULER_CONFIG),
+            ],
+        );
         let probe = ("HTTPS", 10259, "/healthz");
-        self.static_pod(&SCHEDULER, self.secure(flags), &[], probe, "100m")
+        self.static_pod(&SCHEDULER, self.secure(flags), files, &[], probe)
+    }
+
+    /// `KubeSchedulerConfiguration`: the user's own file, or one profile that spreads or packs.
+    pub(super) fn scheduler_config(&self) -> Result<Value> {
+        let control_plane = &self.settings().control_plane;
+        let mut config = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+        });
+        if control_plane.scheduler_strategy == "pack" {
+            config["profiles"] = json!([{"schedulerName": "default-scheduler", "pluginConfig": [packing()]}]);
+        }
+        configuration::set_fields(&mut config, self.settings(), ComponentName::KubeScheduler, true);
+        if !control_plane.scheduler_config_file.is_empty() {
+            configuration::merge(&mut config, self.own_scheduler_config(&control_plane.scheduler_config_file)?);
+        }
+        configuration::set_fields(&mut config, self.settings(), ComponentName::KubeScheduler, false);
+        let ours = json!({
+            "clientConnection": {"kubeconfig": SCHEDULER.file(KUBECONFIG)},
+            "leaderElection": {"leaderElect": true, "retryPeriod": RETRY},
+        });
+        configuration::merge(&mut config, ours);
+        Ok(config)
+    }
+
+    fn own_scheduler_config(&self, file: &str) -> Result<Value> {
+        const NAME: &str = "phase2.scheduler.config_file";
+        let text = configuration::read(self.cluster, NAME, file)?;
+        let config: Value = serde_saphyr::from_str(&text).context(format!("{NAME}: {file} is no YAML"))?;
+        if config["kind"] != "KubeSchedulerConfiguration" || config["apiVersion"] != "kubescheduler.config.k8s.io/v1" {
+            let expected = "kubescheduler.config.k8s.io/v1, KubeSchedulerConfiguration";
+            return Err(Error::config(format!("{NAME}: {file} is not of the kind {expected}")));
+        }
+        Ok(config)
     }
 
     /// The pod mounts the component's directory read-only, the directories that it writes, and
@@ -216,54 +294,115 @@ impl ControlPlane<'_> {
         &self,
         component: &Component,
         flags: Flags,
+        files: &[File],
         written: &[&str],
         probe: Probe,
-        cpu: &'static str,
-    ) -> crate::Result<StaticPod> {
-        let (image, user) = ((self.image)(component.name)?, component.user(self.settings));
+    ) -> Result<StaticPod> {
+        let (image, user) = ((self.image)(component.name)?, component.user(self.settings()));
         let written = written.iter().map(|dir| ((*dir).to_owned(), false));
         let mounts = written.chain([(component.dir(), true)]).collect();
-        Ok(StaticPod { name: component.name, image, flags, mounts, probe, cpu, user })
+        let flags = configuration::with_flags(flags, self.settings(), component.program, |name| component.file(name))?;
+        let requests = configuration::requests(self.settings(), component.program);
+        let files = component.digest_files(files);
+        Ok(StaticPod { name: component.name, image, flags, mounts, probe, requests, files, user })
     }
 
     fn secure(&self, flags: Flags) -> Flags {
-        flags.set("tls-min-version", if self.settings.tls13 { "VersionTLS13" } else { "VersionTLS12" })
+        flags.set("tls-min-version", if self.settings().tls13 { "VersionTLS13" } else { "VersionTLS12" })
     }
 
-    /// Configuration files in the directory of the API server: name and value. The encryption
-    /// configuration is a secret and not among them.
-    pub(super) fn files(&self) -> Vec<(&'static str, Value)> {
-        vec![("admission.yaml", self.admission())]
+    /// Configuration files in the directory of the API server. The encryption configuration is a
+    /// secret and not among them.
+    pub(super) fn api_server_files(&self) -> Result<Vec<(&'static str, Content)>> {
+        let control_plane = &self.settings().control_plane;
+        let mut files = vec![("admission.yaml", Content::Yaml(self.admission()))];
+        if control_plane.audit {
+            files.push(("audit-policy.yaml", Content::Text(self.audit_policy(&control_plane.audit_policy_file)?)));
+        }
+        if let Some(oidc) = &control_plane.oidc {
+            files.push(("authentication.yaml", Content::Yaml(self.authentication(oidc)?)));
+        }
+        Ok(files)
+    }
+
+    fn audit_policy(&self, file: &str) -> Result<String> {
+        if file.is_empty() {
+            return self.cluster.source.read_text("templates/bootstrap/audit-policy.yaml");
+        }
+        configuration::read(self.cluster, "phase2.security.audit_policy_file", file)
+    }
+
+    /// Whose tokens log users in, besides certificates and service accounts.
+    fn authentication(&self, oidc: &Oidc) -> Result<Value> {
+        let mut issuer = json!({"url": oidc.issuer_url, "audiences": [oidc.client_id]});
+        if !oidc.ca_file.is_empty() {
+            let text = configuration::read(self.cluster, "phase2.apiserver.oidc_ca_file", &oidc.ca_file)?;
+            issuer["certificateAuthority"] = text.into();
+        }
+        let mut mappings = json!({"username": {"claim": oidc.username_claim, "prefix": oidc.username_prefix}});
+        if !oidc.groups_claim.is_empty() {
+            mappings["groups"] = json!({"claim": oidc.groups_claim, "prefix": oidc.groups_prefix});
+        }
+        let rules = oidc.required_claims.iter();
+        let rules: Vec<Value> = rules.map(|(claim, value)| json!({"claim": claim, "requiredValue": value})).collect();
+        let mut jwt = json!({"issuer": issuer, "claimMappings": mappings});
+        if !rules.is_empty() {
+            jwt["claimValidationRules"] = rules.into();
+        }
+        Ok(json!({
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "AuthenticationConfiguration",
+            "jwt": [jwt],
+        }))
     }
 
     fn admission(&self) -> Value {
-        let limits = json!({
-            "apiVersion": "eventratelimit.admission.k8s.io/v1alpha1",
-            "kind": "Configuration",
-            "limits": [{"type": "Server", "qps": 100, "burst": 1000}, {"type": "Namespace", "qps": 50, "burst": 100, "cacheSize": 2000}],
-        });
-        let mut plugins = vec![json!({"name": "EventRateLimit", "configuration": limits})];
-        if self.settings.pod_security {
-            let version = "latest";
-            plugins.push(json!({"name": "PodSecurity", "configuration": {
-                "apiVersion": "pod-security.admission.config.k8s.io/v1",
-                "kind": "PodSecurityConfiguration",
-                "defaults": {
-                    "enforce": "baseline", "enforce-version": version,
-                    "audit": "restricted", "audit-version": version,
-                    "warn": "restricted", "warn-version": version,
-                },
-                "exemptions": {"usernames": [], "runtimeClasses": [], "namespaces": ["kube-system"]},
-            }}));
-        }
+        let control_plane = &self.settings().control_plane;
+        let limits = control_plane.event_rate_limit.then(event_rate_limit);
+        let pod_security = control_plane.pod_security.as_ref().map(pod_security);
+        let plugins: Vec<Value> = limits.into_iter().chain(pod_security).collect();
         json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins})
     }
 }
 
+fn event_rate_limit() -> Value {
+    let limits = json!([
+        {"type": "Server", "qps": 100, "burst": 1000},
+        {"type": "Namespace", "qps": 50, "burst": 100, "cacheSize": 2000},
+    ]);
+    json!({"name": "EventRateLimit", "configuration": {
+        "apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration", "limits": limits,
+    }})
+}
+
+fn pod_security(levels: &PodSecurity) -> Value {
+    let version = "latest";
+    json!({"name": "PodSecurity", "configuration": {
+        "apiVersion": "pod-security.admission.config.k8s.io/v1",
+        "kind": "PodSecurityConfiguration",
+        "defaults": {
+            "enforce": levels.enforce, "enforce-version": version,
+            "audit": levels.warn, "audit-version": version,
+            "warn": levels.warn, "warn-version": version,
+        },
+        "exemptions": {"usernames": [], "runtimeClasses": [], "namespaces": levels.exempt_namespaces},
+    }})
+}
+
+/// Pods go where least room is left.
+fn packing() -> Value {
+    let resources = json!([{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]);
+    json!({"name": "NodeResourcesFit", "args": {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "NodeResourcesFitArgs",
+        "scoringStrategy": {"type": "MostAllocated", "resources": resources},
+    }})
+}
+
 /// The names and addresses at which clients reach the API server of one host.
-pub(super) fn api_names(settings: &ClusterSettings, api: &Endpoint, host: &Host) -> crate::Result<Vec<String>> {
+pub(super) fn api_names(settings: &ClusterSettings, api: &Endpoint, host: &Host) -> Result<Vec<String>> {
     let service = settings.service_cidr.address(1);
-    let service = service.ok_or_else(|| crate::Error::config("phase2.service_cidr is too small"))?;
+    let service = service.ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
     let mut names: Vec<String> =
         ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"].map(Into::into).into();
     names.push(format!("kubernetes.default.svc.{}", settings.cluster_domain));
@@ -273,16 +412,4 @@ pub(super) fn api_names(settings: &ClusterSettings, api: &Endpoint, host: &Host)
     names.sort();
     names.dedup();
     Ok(names)
-}
-
-/// What the API server writes down of every request, and how much of it is kept: 30 days, 10 files
-/// of 100 MB.
-fn audited(flags: Flags) -> Flags {
-    flags.set_all([
-        ("audit-log-maxage", "30"),
-        ("audit-log-maxbackup", "10"),
-        ("audit-log-maxsize", "100"),
-        ("audit-log-path", &format!("{LOG_DIR}/audit.log")),
-        ("audit-policy-file", &API_SERVER.file("audit-policy.yaml")),
-    ])
 }

@@ -5,16 +5,19 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use crate::cluster::ClusterSettings;
-use crate::config::TreeSource;
+use crate::cluster::{Cluster, ClusterSettings};
+use crate::config::ComponentName;
 use crate::error::{Error, Result};
 use crate::inventory::Role;
 use crate::node::Facts;
 use crate::node::firewall;
 use crate::node::layout;
-use crate::node::node_config::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, HEALTHCHECK_UNIT, MOUNTS_UNIT, Unit};
+use crate::node::node_config::{
+    API_UNIT, CSR_APPROVER_UNIT, Content, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MOUNTS_UNIT, Unit,
+};
 
 use super::component::Flags;
+use super::configuration;
 use super::firewall::FILE as FIREWALL_FILE;
 use super::group_node::GROUP;
 use super::healthcheck;
@@ -23,8 +26,7 @@ use super::template;
 
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
-    pub(super) settings: &'a ClusterSettings,
-    pub(super) source: &'a TreeSource,
+    pub(super) cluster: &'a Cluster,
     pub(super) target: NodeTarget<'a>,
     pub(super) facts: &'a Facts,
     pub(super) pause: String,
@@ -32,8 +34,6 @@ pub(super) struct Agents<'a> {
     pub(super) mounts: Vec<String>,
     /// The address of all API servers, where this host is to reach its own.
     pub(super) api_here: Option<Ipv4Addr>,
-    /// The sha256 of turnup: units that run it restart when it changes.
-    pub(super) version: &'a str,
     /// The flags of the CSR approver, on hosts that have it.
     pub(super) approver: Option<Vec<String>>,
     /// Whether pods of users must stay off this node.
@@ -43,9 +43,13 @@ pub(super) struct Agents<'a> {
 }
 
 impl Agents<'_> {
+    const fn settings(&self) -> &ClusterSettings {
+        &self.cluster.settings
+    }
+
     /// `KubeletConfiguration` with every setting that turnup decides.
     pub(super) fn kubelet_config(&self) -> Result<Value> {
-        let settings = self.settings;
+        let settings = self.settings();
         let dns = settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
         let mut config = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -60,42 +64,52 @@ impl Agents<'_> {
             "clusterDNS": [dns.to_string()],
             "clusterDomain": settings.cluster_domain,
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-            "eventRecordQPS": 5,
             "failCgroupV1": false,
             "failSwapOn": false,
-            "maxPods": self.target.group.and_then(|group| group.max_pods).unwrap_or(settings.max_pods),
-            "memorySwap": {"swapBehavior": "NoSwap"},
-            "podPidsLimit": 4096,
-            "protectKernelDefaults": true,
             "readOnlyPort": 0,
             "registerWithTaints": self.taints(),
             "resolvConf": self.facts.resolv_conf,
             "rotateCertificates": true,
-            "seccompDefault": true,
             "staticPodPath": layout::MANIFESTS,
-            "streamingConnectionIdleTimeout": "5m",
             // The default of a minute is how long a static pod would be shown as pending that began
             // before the API server did.
             "syncFrequency": if self.target.role == Role::ControlPlane { "10s" } else { "1m" },
         });
-        let reserved = self.target.group.map(|group| &group.kube_reserved).filter(|reserved| !reserved.is_empty());
-        let further = [
-            Some(self.serving()),
-            self.facts.container.then(shared_disk_thresholds),
-            reserved.map(|reserved| json!({"kubeReserved": reserved})),
-        ];
-        for further in further.into_iter().flatten() {
-            if let (Some(config), Value::Object(further)) = (config.as_object_mut(), further) {
-                config.extend(further);
+        configuration::merge(&mut config, self.serving());
+        // What is known of the host counts more than a default, an answer more than both, and the
+        // group's own most.
+        configuration::set_fields(&mut config, settings, ComponentName::Kubelet, true);
+        if self.facts.container {
+            configuration::merge(&mut config, shared_disk_thresholds());
+        }
+        configuration::set_fields(&mut config, settings, ComponentName::Kubelet, false);
+        if config.get("evictionHard").is_some() {
+            // Without it the signals that are not named would have no threshold at all.
+            config["mergeDefaultEvictionSettings"] = true.into();
+        }
+        if let Some(group) = self.target.group {
+            if !group.kube_reserved.is_empty() {
+                configuration::merge(&mut config, json!({"kubeReserved": group.kube_reserved}));
+            }
+            if let Some(most) = group.max_pods {
+                config["maxPods"] = most.into();
             }
         }
         Ok(config)
     }
 
+    /// The files that kubelet reads: its configuration, and what settings bring along.
+    pub(super) fn kubelet_files(&self) -> Result<Vec<File>> {
+        let config = File::new(layout::KUBELET_CONFIG, 0o600, 0, Content::Yaml(self.kubelet_config()?));
+        let own = configuration::files(self.cluster, ComponentName::Kubelet)?;
+        let own = own.into_iter().map(|(name, text)| File::new(&kubelet_file(&name), 0o600, 0, Content::Text(text)));
+        Ok(std::iter::once(config).chain(own).collect())
+    }
+
     /// With what kubelet serves: a certificate that was made for this host, or one that it asks the
     /// API for.
     fn serving(&self) -> Value {
-        let version = if self.settings.tls13 { "VersionTLS13" } else { "VersionTLS12" };
+        let version = if self.settings().tls13 { "VersionTLS13" } else { "VersionTLS12" };
         if self.target.group.is_some() {
             return json!({"serverTLSBootstrap": true, "tlsMinVersion": version});
         }
@@ -115,12 +129,14 @@ impl Agents<'_> {
         self.tainted.then_some(control_plane).into_iter().chain(own).collect()
     }
 
-    /// Labels that a kubelet may give its own Node.
+    /// Labels that a kubelet may give its own Node; those of hosts that do not come by themselves
+    /// are the step's `label-nodes`.
     fn labels(&self) -> String {
         let Some(group) = self.target.group else { return String::new() };
-        let own = format!("{GROUP}={}", group.name);
-        let labels = group.labels.iter().map(|(key, value)| format!("{key}={value}"));
-        labels.chain([own]).collect::<Vec<_>>().join(",")
+        let own = (GROUP.to_owned(), group.name.clone());
+        let mut labels = self.settings().node_labels.clone();
+        labels.extend(group.labels.clone().into_iter().chain([own]));
+        labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     }
 
     /// containerd's configuration.
@@ -130,7 +146,7 @@ impl Agents<'_> {
             lowers_oom_score => self.facts.lowers_oom_score,
             systemd_cgroup => self.uses_systemd_cgroups(),
         };
-        template::render(self.source, "templates/bootstrap/containerd.toml", &context)
+        template::render(&self.cluster.source, "templates/bootstrap/containerd.toml", &context)
     }
 
     /// The units in the order to start them.
@@ -143,35 +159,40 @@ impl Agents<'_> {
             .set("node-ip", self.target.address)
             .set_if(!labels.is_empty(), "node-labels", labels)
             .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
+        let flags = configuration::with_flags(flags, self.settings(), ComponentName::Kubelet, kubelet_file)?;
+        let provides = flags.has(CREDENTIAL_PROVIDERS);
+        let flags = flags.set_if(provides, "image-credential-provider-bin-dir", layout::CREDENTIAL_PROVIDERS);
         let context = minijinja::context! {
             node => self.target.name,
+            cpu_manager_policy => self.kubelet_config()?["cpuManagerPolicy"].as_str(),
             turnup => layout::TURNUP,
             flags => flags.render(),
             lowers_oom_score => self.facts.lowers_oom_score,
             mounts => &self.mounts,
             mounts_unit => MOUNTS_UNIT,
             api_here => self.api_here.map(|address| address.to_string()),
-            api_port => self.settings.api_port,
-            version => self.version,
+            api_port => self.settings().api_port,
+            version => self.cluster.version(),
             approver => self.approver.clone().unwrap_or_default(),
-            healthcheck => healthcheck::flags(self.target.address, self.settings.api_port),
+            healthcheck => healthcheck::flags(self.target.address, self.settings().api_port),
             healthcheck_user => healthcheck::USER_ID,
             rules => FIREWALL_FILE,
             loaded => firewall::LOADED,
         };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
-            let text = template::render(self.source, &format!("templates/bootstrap/{name}"), &context)?;
+            let text = template::render(&self.cluster.source, &format!("templates/bootstrap/{name}"), &context)?;
             let restart_on = restart_on.iter().map(|path| (*path).to_owned()).collect();
             Ok(Unit { name: name.to_owned(), text, mode: Unit::MODE, restart_on, reloads: name == FIREWALL_UNIT })
         };
-        let kubelet = [
-            layout::KUBELET_CONFIG,
+        let (program, files) = (layout::program("kubelet"), self.kubelet_files()?);
+        let mut kubelet: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        kubelet.extend([
             layout::KUBELET_KUBECONFIG,
             layout::BOOTSTRAP_KUBECONFIG,
-            &layout::program("kubelet"),
+            &program,
             layout::KUBELET_CERTIFICATE,
             layout::CA,
-        ];
+        ]);
         let mut units =
             vec![unit("containerd.service", &["/etc/containerd/config.toml", &layout::program("containerd")])?];
         if self.has_firewall {
@@ -198,6 +219,14 @@ impl Agents<'_> {
     const fn uses_systemd_cgroups(&self) -> bool {
         self.facts.cgroup == 2
     }
+}
+
+/// The flag that names the programs which get passwords for registries.
+const CREDENTIAL_PROVIDERS: &str = "image-credential-provider-config";
+
+/// A file that a setting brings along for kubelet.
+fn kubelet_file(name: &str) -> String {
+    layout::component_file("kubelet", name)
 }
 
 /// When kubelet of a host that is a container evicts pods: at absolute limits. The disk is the

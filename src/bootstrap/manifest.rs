@@ -1,9 +1,10 @@
 //! Static pods: the same form as API objects, written where kubelet looks for them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::component::Flags;
 use crate::node::layout;
+use crate::node::static_pod::FILES_VARIABLE;
 
 /// One static pod of one container on the host's network.
 pub(super) struct StaticPod {
@@ -14,7 +15,10 @@ pub(super) struct StaticPod {
     /// Host paths: path, read-only.
     pub(super) mounts: Vec<(String, bool)>,
     pub(super) probe: Probe,
-    pub(super) cpu: &'static str,
+    /// What it requests, by resource.
+    pub(super) requests: Map<String, Value>,
+    /// A digest of the files that it reads when it starts.
+    pub(super) files: String,
     /// The number of its user and group.
     pub(super) user: u32,
 }
@@ -52,7 +56,9 @@ impl StaticPod {
             "image": self.image,
             "imagePullPolicy": "Never",
             "command": command,
-            "resources": {"requests": {"cpu": self.cpu}},
+            "resources": {"requests": self.requests},
+            // The process shows from which files it was started.
+            "env": [{"name": FILES_VARIABLE, "value": self.files}],
             "volumeMounts": mounts,
             // A slow start is not a dead process: two minutes before the liveness probe counts.
             "startupProbe": {"httpGet": get, "periodSeconds": 1, "failureThreshold": 120, "timeoutSeconds": 5},

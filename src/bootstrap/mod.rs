@@ -10,6 +10,7 @@ mod assets;
 pub mod base_config;
 pub mod cloud_resources;
 mod component;
+mod configuration;
 mod contents;
 mod control_plane;
 pub mod credentials;

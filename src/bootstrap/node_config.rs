@@ -19,6 +19,7 @@ use crate::node::{layout, yaml};
 
 use super::assets::Assets;
 use super::component::{API_SERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER};
+use super::configuration;
 use super::contents::{ComponentFiles, Contents, Secrets};
 use super::control_plane::{self, ControlPlane};
 use super::csr_approver::{self, Policy};
@@ -166,7 +167,7 @@ impl NodeConfigs<'_> {
         files.public(layout::CA, "ca.crt")?;
         files.public(layout::KUBELET_CERTIFICATE, &format!("kubelet-{}.crt", host.name))?;
         files.key(layout::KUBELET_KEY, &format!("kubelet-{}.key", host.name), 0)?;
-        files.yaml(layout::KUBELET_CONFIG, agents.kubelet_config()?);
+        files.list.extend(agents.kubelet_files()?);
         if host.role == Role::ControlPlane {
             let identity = Identity::Files { certificate: CLIENT_CERTIFICATE, key: CLIENT_CERTIFICATE };
             let config = self.local_kubeconfig("kubelet", &identity, files)?;
@@ -185,7 +186,8 @@ impl NodeConfigs<'_> {
         let settings = &self.cluster.settings;
         let members = Members::read(self.cluster, self.inventory)?;
         let reference = |name: &str| self.reference(name);
-        let control_plane = ControlPlane { settings, host, member: members.get(&host.name)?, image: &reference };
+        let control_plane =
+            ControlPlane { cluster: self.cluster, host, member: members.get(&host.name)?, image: &reference };
         let etcd = &mut files.of(&ETCD, settings);
         etcd.public("ca.crt", "etcd-ca.crt")?;
         etcd.pair("server", &format!("etcd-server-{}", host.name))?;
@@ -196,11 +198,13 @@ impl NodeConfigs<'_> {
         manager.public("front-proxy-ca.crt", "front-proxy-ca.crt")?;
         manager.key("sa.key", "sa.key")?;
         self.client_files("controller-manager", manager)?;
-        self.client_files("scheduler", &mut files.of(&SCHEDULER, settings))?;
+        let scheduler = &mut files.of(&SCHEDULER, settings);
+        self.client_files("scheduler", scheduler)?;
+        scheduler.push(control_plane::SCHEDULER_CONFIG, Content::Yaml(control_plane.scheduler_config()?));
         files.public(layout::HEALTHCHECK_CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
         files.key(layout::HEALTHCHECK_KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
         self.root_kubeconfigs(host, files)?;
-        for pod in control_plane.static_pods()? {
+        for pod in control_plane.static_pods(&files.list)? {
             files.yaml(&pod.path(), pod.manifest());
         }
         Ok(())
@@ -215,17 +219,21 @@ impl NodeConfigs<'_> {
         own.pair("kubelet-client", "apiserver-kubelet-client")?;
         own.pair("etcd-client", "apiserver-etcd-client")?;
         own.pair("front-proxy-client", "front-proxy-client")?;
-        for (name, value) in control_plane.files() {
-            own.push(name, Content::Yaml(value));
+        for (name, content) in control_plane.api_server_files()? {
+            own.push(name, content);
         }
-        let settings = control_plane.settings;
-        if settings.audit {
-            let policy = self.cluster.source.read_text("templates/bootstrap/audit-policy.yaml")?;
-            own.push("audit-policy.yaml", Content::Text(policy));
-        }
-        if settings.encryption_at_rest {
-            let text = encryption_configuration(&own.all.pki.text("encryption", "key")?);
+        if self.cluster.settings.control_plane.encryption_at_rest {
+            let resources = &self.cluster.settings.control_plane.encryption_resources;
+            let text = encryption_configuration(resources, &own.all.pki.text("encryption", "key")?);
             own.secret("encryption.yaml", text);
+        }
+        self.user_files(own)
+    }
+
+    /// The user's files for a component. Who may read them is unknown, so only the component may.
+    fn user_files(&self, own: &mut ComponentFiles<'_, '_>) -> Result<()> {
+        for (name, text) in configuration::files(self.cluster, own.component.program)? {
+            own.secret(&name, text);
         }
         Ok(())
     }
@@ -265,13 +273,13 @@ impl NodeConfigs<'_> {
     }
 }
 
-/// What lies in etcd: Secrets under secretbox (`XSalsa20` and `Poly1305`); what was written before
-/// stays readable.
-fn encryption_configuration(key: &str) -> String {
+/// What lies in etcd: these kinds of objects under secretbox (`XSalsa20` and `Poly1305`); what was
+/// written before stays readable.
+fn encryption_configuration(resources: &[String], key: &str) -> String {
     let config = serde_json::json!({
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "EncryptionConfiguration",
-        "resources": [{"resources": ["secrets"], "providers": [
+        "resources": [{"resources": resources, "providers": [
             {"secretbox": {"keys": [{"name": "key1", "secret": key}]}},
             {"identity": {}},
         ]}],

@@ -120,7 +120,7 @@ impl<'a> NodeConfigBuilder<'a> {
         let agents = self.agents()?;
         let mut files = machine.files;
         files.push(text_file(layout::CA, 0o644, authority.to_owned()));
-        files.push(File::new(layout::KUBELET_CONFIG, 0o600, 0, Content::Yaml(agents.kubelet_config()?)));
+        files.extend(agents.kubelet_files()?);
         files.extend(self.firewall_file()?);
         let mut directories = machine.directories;
         directories.extend(node_directories());
@@ -131,14 +131,12 @@ impl<'a> NodeConfigBuilder<'a> {
 
     pub(super) fn agents(&self) -> Result<Agents<'a>> {
         Ok(Agents {
-            settings: &self.cluster.settings,
-            source: &self.cluster.source,
+            cluster: self.cluster,
             target: self.target,
             facts: self.facts,
             pause: self.artifacts.reference("pause")?,
             mounts: self.etcd_disk().map(|_| ETCD_DISK.to_owned()).into_iter().collect(),
             api_here: self.api_here,
-            version: self.cluster.version(),
             approver: self.approver.as_ref().map(Policy::flags),
             tainted: self.target.role == Role::ControlPlane && self.has_workers,
             has_firewall: self.cluster.settings.firewall.enabled,

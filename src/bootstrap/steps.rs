@@ -331,17 +331,28 @@ impl Action for Api {
 /// The Node object is there, with labels, which a kubelet may not give itself, and taints.
 struct LabelNodes(NodeContext);
 
+impl LabelNodes {
+    /// What the Node of this host is to carry; its own labels count more than those of all nodes.
+    fn metadata(&self, host: &Host) -> NodeMetadata {
+        let role = format!("node-role.kubernetes.io/{}", host.role.name());
+        let own = [role, MANAGED.to_owned()].map(|label| (label, String::new()));
+        let mut labels = self.0.cluster.settings.node_labels.clone();
+        labels.extend(host.node_labels().into_iter().chain(own));
+        NodeMetadata::new(labels, host.taints.clone())
+    }
+}
+
 impl Action for LabelNodes {
     fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
         let host = self.0.host(host)?;
         let cluster = self.0.inventory.control_plane_instances();
         let inputs = Inputs::new().with("host instance", &host.instance).with("cluster", cluster);
-        Ok(inputs.with("labels and taints", format!("{:?}", metadata(host))))
+        Ok(inputs.with("labels and taints", format!("{:?}", self.metadata(host))))
     }
 
     fn verify(&self, host: Option<&str>) -> Result<Check> {
         let host = self.0.host(host)?;
-        let carries = self.0.nodes.carries(&kubectl(&self.0.cluster)?, &host.name, &metadata(host));
+        let carries = self.0.nodes.carries(&kubectl(&self.0.cluster)?, &host.name, &self.metadata(host));
         Ok(if carries.is_ok_and(|carries| carries) {
             Check::Ok
         } else {
@@ -353,17 +364,10 @@ impl Action for LabelNodes {
         let host = self.0.host(host)?;
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
         let now = node_metadata::wait_for(&kubectl, &host.name, cx)?;
-        node_metadata::mark(&kubectl, &host.name, &now, &metadata(host))?;
+        node_metadata::mark(&kubectl, &host.name, &now, &self.metadata(host))?;
         cx.milestone(format!("node {} registered", host.name));
         Ok(())
     }
-}
-
-/// What the Node of this host is to carry.
-fn metadata(host: &Host) -> NodeMetadata {
-    let role = format!("node-role.kubernetes.io/{}", host.role.name());
-    let own = [role, MANAGED.to_owned()].map(|label| (label, String::new()));
-    NodeMetadata::new(host.node_labels().into_iter().chain(own).collect(), host.taints.clone())
 }
 
 /// Waits for the API server; returns whether it had to wait. While it starts, it may return errors

@@ -11,7 +11,7 @@ use super::people;
 use super::problem::Problem;
 use super::relations::{Only, Private, Zones};
 use super::schema::{Schema, TARGET, suggestion};
-use super::{assets, hosts};
+use super::{assets, components, hosts};
 
 /// Ports of a control-plane host that its own components use.
 const TAKEN_PORTS: &[(std::ops::RangeInclusive<i64>, &str)] = &[
@@ -50,6 +50,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_assets(&facts));
     problems.extend(check_chosen_groups(&facts));
     problems.extend(check_firewall(&facts));
+    problems.extend(components::check(&facts));
     problems
 }
 
@@ -95,7 +96,7 @@ fn check_formats(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
 }
 
 /// Values by name, for trees that need not have the setting.
-struct Values<'a, 't> {
+pub(super) struct Values<'a, 't> {
     schema: &'a Schema,
     config: &'a Config<'t>,
     /// Settings whose own format is wrong: saying more about those would only confuse.
@@ -103,7 +104,7 @@ struct Values<'a, 't> {
 }
 
 impl Values<'_, '_> {
-    fn text(&self, name: &str) -> Option<&str> {
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
         if self.malformed.iter().any(|wrong| wrong == name) {
             return None;
         }
@@ -121,7 +122,7 @@ impl Values<'_, '_> {
         self.text(name)?.parse().ok()
     }
 
-    fn number(&self, name: &str) -> Option<i64> {
+    pub(super) fn number(&self, name: &str) -> Option<i64> {
         self.text(name)?.parse().ok()
     }
 }

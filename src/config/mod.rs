@@ -3,16 +3,19 @@
 //! - `source`: where the tree, phases and templates come from.
 //! - `schema`: the tree and its structured comments, whose formats are those of `crate::format`.
 //! - `object`: between a configuration and the JSON object, every mistake with its place.
-//! - `check`, `named`: is it right, and are the files there that it names? `problem`: what is
+//! - `check`, `components`, `named`: is it right, and are the files there that it names? `problem`: what is
 //!   found.
 //! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
-//!   types; `file`: replacing it as a whole.
+//!   types; `file`: replacing it as a whole. `destination`: where they go in the configuration of a
+//!   component.
 //!
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
 
 mod assets;
 mod check;
+mod components;
+mod destination;
 mod explain;
 mod export;
 mod file;
@@ -37,6 +40,7 @@ pub use crate::json::Position;
 pub use crate::network::{Network, Network6};
 use crate::{json, network};
 pub use check::{check, judge};
+pub use destination::{Assignment, ComponentName, Destination, flag_text};
 pub use explain::Way;
 pub use export::ExportFormat;
 pub(crate) use file::{Privacy, read as read_file, replace as replace_file};

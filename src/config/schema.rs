@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use kconfig::{Annotation, Config, Env, NodeId, SymbolId, Tree};
 
+use super::destination::Sets;
 use super::format::{Field, Format};
 use super::relations::{Addresses, Relations};
 use super::source::TreeSource;
@@ -57,6 +58,8 @@ pub struct Rule {
     pub was: Vec<String>,
     /// What it means for other settings.
     pub relations: Relations,
+    /// What it sets in the configuration of components.
+    pub sets: Vec<Sets>,
 }
 
 /// The symbol whose value is the target.
@@ -172,6 +175,7 @@ impl Schema {
             guided: false,
             was: Vec::new(),
             relations: Relations::NONE,
+            sets: Vec::new(),
         };
         self.rules.get(symbol.index()).unwrap_or(&NONE)
     }
@@ -308,6 +312,7 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         "guided" => return Err(format!("`{}` takes no value", annotation.key)),
         "secret" if value.is_empty() => rule.secret = true,
         "secret" => return Err("`secret` takes no value".to_owned()),
+        "sets" => rule.sets.push(value.parse()?),
         "example" => rule.example = Some(value.to_owned()),
         "changes" => {
             rule.effect = Some(match value {
@@ -320,7 +325,7 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         other if other.starts_with("field ") => return add_field(rule, other, value),
         other if rule.relations.read(other, value)? => {}
         other => {
-            let known = ["format", "field", "secret", "example", "changes", "unused", "guided", "was"];
+            let known = ["format", "field", "secret", "example", "changes", "unused", "guided", "was", "sets"];
             let advice = suggestion(other, known.into_iter().chain(Relations::KEYS));
             return Err(format!("`{other}` is no structured comment{advice}"));
         }

@@ -409,6 +409,21 @@ fn settings_together_can_be_wrong() {
         {"name": "b", "address": "192.0.2.2", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]"#;
     let narrow = ("phase2.pod_cidr", "10.244.0.0/24");
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "baremetal"), ("phase1.baremetal.hosts", hosts), narrow]), @"phase2.pod_cidr: 10.244.0.0/24 has room for 1 nodes with a /24 each, but there may be 2");
+    for (setting, value) in [
+        ("phase2.kubelet.eviction_hard", "memory.avail=1Gi"),
+        ("phase2.kubelet.eviction_soft", "memory.available=1Gi"),
+        ("phase2.kubelet.kube_reserved", "gpu=1"),
+        ("phase2.kubelet.cpu_manager_policy", "static"),
+        ("phase2.kubelet.image_gc_low_threshold", "100"),
+        ("phase2.kubelet.node_labels", "node.kubernetes.io/pool=a"),
+        ("phase2.kubelet.node_status_update_frequency", "20s"),
+        ("phase2.controller_manager.controllers", "*"),
+        ("phase2.apiserver.disable_admission_plugins", "NodeRestriction"),
+        ("phase2.security.pod_security_exempt_namespaces", "storage"),
+        ("phase2.etcd.heartbeat_interval_ms", "500"),
+    ] {
+        insta::assert_snapshot!(setting, wrong(&[(setting, value)]));
+    }
     let mut strange = Settings::from_defaults(ours());
     strange.set_all(&[("phase2.host.hooks", r#"[{"name": "a", "command": "b", "groups": ["worker"]}]"#)]).unwrap();
     insta::assert_snapshot!(strange.check()[0].message, @"phase2.host.hooks: a: no group here is called `worker`; did you mean `workers`? Only machines that are given `turnup user-data worker` belong to it");

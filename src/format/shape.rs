@@ -25,6 +25,16 @@ impl Format {
         matches!(self, Self::List(_) | Self::Map(..) | Self::Records(_))
     }
 
+    /// Whether a text is the name of one file of this machine.
+    #[must_use]
+    pub fn is_of_a_file(&self) -> bool {
+        match self {
+            Self::File => true,
+            Self::Any(formats) => formats.iter().any(Self::is_of_a_file),
+            _ => false,
+        }
+    }
+
     /// The JSON of a text; one that is not valid stays the text that it is.
     #[must_use]
     pub fn to_json(&self, text: &str) -> Value {

@@ -37,6 +37,9 @@ pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.
 pub(crate) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 
+/// Programs that get passwords for registries; the user brings them.
+pub(crate) const CREDENTIAL_PROVIDERS: &str = "/opt/turnup/credential-providers";
+
 /// The file of a systemd unit of ours.
 #[must_use]
 pub(crate) fn unit_file(name: &str) -> String {

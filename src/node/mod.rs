@@ -23,7 +23,7 @@ mod network;
 pub(crate) mod node_config;
 mod restore;
 mod restore_log;
-mod static_pod;
+pub(crate) mod static_pod;
 mod systemd;
 mod task;
 pub(crate) mod up;

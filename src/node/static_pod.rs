@@ -12,18 +12,21 @@ use super::node_config::{Content, NodeConfig};
 use crate::error::{Error, Result};
 use crate::exec::signals;
 
+/// The variable of a static pod that says from which files it was started: a digest.
+pub(crate) const FILES_VARIABLE: &str = "TURNUP_FILES";
+
 /// How long kubelet may take: it gives the old pod half a minute to end.
 const TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Waits until every static pod whose manifest is among these paths runs with the command that its
-/// manifest says.
+/// Waits until every static pod whose manifest is among these paths runs with the command and the
+/// files that its manifest says.
 pub(super) fn wait_for_changed(node_config: &NodeConfig, paths: &BTreeSet<String>) -> Result<()> {
     let since = Instant::now();
     for file in node_config.files.iter().filter(|file| paths.contains(&file.path)) {
         let Some(pod) = layout::static_pod(&file.path) else { continue };
         let Content::Yaml(manifest) = &file.content else { continue };
-        let Some(command) = command_of(manifest) else { continue };
-        while !is_running(&command) {
+        let Some(process) = Process::of(manifest) else { continue };
+        while !process.is_running() {
             if since.elapsed() > TIMEOUT {
                 let message = format!("the static pod of {} does not run as it says", file.path);
                 let error = Error::transient(message).hint("journalctl --unit kubelet (on the host)");
@@ -35,20 +38,43 @@ pub(super) fn wait_for_changed(node_config: &NodeConfig, paths: &BTreeSet<String
     Ok(())
 }
 
-/// The command of the first container.
-fn command_of(manifest: &Value) -> Option<Vec<String>> {
-    let words = manifest.pointer("/spec/containers/0/command")?.as_array()?;
-    words.iter().map(|word| word.as_str().map(str::to_owned)).collect()
+/// By what the process of a static pod is known.
+#[derive(Debug, PartialEq, Eq)]
+struct Process {
+    command: Vec<String>,
+    /// A variable with its value, `NAME=VALUE`, where the manifest has one of ours.
+    files: Option<String>,
 }
 
-/// Whether a process of this host, in whatever container, was started with exactly these words.
-fn is_running(command: &[String]) -> bool {
-    let wanted: Vec<u8> = command.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
-    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
-    // A process may end under the eyes.
-    entries
-        .map(|entry| entry.path())
-        .any(|path| is_process(&path) && fs_err::read(path.join("cmdline")).is_ok_and(|found| found == wanted))
+impl Process {
+    /// That of the first container.
+    fn of(manifest: &Value) -> Option<Self> {
+        let container = manifest.pointer("/spec/containers/0")?;
+        let words = container.get("command")?.as_array()?.iter().map(|word| word.as_str().map(str::to_owned));
+        let variables = container.get("env").and_then(Value::as_array).into_iter().flatten();
+        let files =
+            variables.filter(|variable| variable["name"] == FILES_VARIABLE).find_map(|one| one["value"].as_str());
+        let files = files.map(|value| format!("{FILES_VARIABLE}={value}"));
+        Some(Self { command: words.collect::<Option<_>>()?, files })
+    }
+
+    /// Whether a process of this host, in whatever container, was started with exactly these words
+    /// and from these files.
+    fn is_running(&self) -> bool {
+        let wanted: Vec<u8> = self.command.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
+        let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+        // A process may end under the eyes.
+        entries.map(|entry| entry.path()).any(|path| {
+            is_process(&path)
+                && fs_err::read(path.join("cmdline")).is_ok_and(|found| found == wanted)
+                && self.files.as_ref().is_none_or(|files| has_variable(&path, files))
+        })
+    }
+}
+
+fn has_variable(process: &Path, variable: &str) -> bool {
+    let all = fs_err::read(process.join("environ")).unwrap_or_default();
+    all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
 }
 
 fn is_process(path: &Path) -> bool {
@@ -88,11 +114,23 @@ mod tests {
 
     #[test]
     fn a_process_is_known_by_all_its_words() {
-        let own: Vec<String> = std::env::args().collect();
-        assert!(is_running(&own));
-        assert!(!is_running(&[own, vec!["--one-more".into()]].concat()));
-        let command = command_of(&json!({"spec": {"containers": [{"command": ["etcd", "--name=a"]}]}})).unwrap();
-        assert_eq!(command, ["etcd", "--name=a"]);
-        assert_eq!(command_of(&json!({})), None);
+        let command: Vec<String> = std::env::args().collect();
+        let own = Process { command: command.clone(), files: None };
+        assert!(own.is_running());
+        assert!(!Process { command: [command.clone(), vec!["--one-more".into()]].concat(), files: None }.is_running());
+        let path = std::env::var("PATH").map(|path| format!("PATH={path}")).unwrap();
+        assert!(Process { command: command.clone(), files: Some(path) }.is_running());
+        assert!(!Process { command, files: Some("PATH=/of/another".into()) }.is_running());
+    }
+
+    #[test]
+    fn a_process_is_read_from_its_manifest() {
+        let manifest = json!({"spec": {"containers": [
+            {"command": ["etcd", "--name=a"], "env": [{"name": "TURNUP_FILES", "value": "1"}]},
+        ]}});
+        let files = Some("TURNUP_FILES=1".to_owned());
+        let process = Process { command: vec!["etcd".into(), "--name=a".into()], files };
+        assert_eq!(Process::of(&manifest), Some(process));
+        assert_eq!(Process::of(&json!({})), None);
     }
 }

@@ -1,0 +1,168 @@
+//! What a component would refuse to start with, or what would lock users out, that no single value
+//! tells. The rules are those of the components themselves (Kubernetes 1.35 to 1.36, etcd 3.6).
+//!
+//! Pure: it judges values.
+
+use super::check::Values;
+use super::format::parse_duration;
+use super::problem::Problem;
+use super::schema::{suggestion, words};
+
+/// What kubelet measures and evicts by (`--eviction-hard`).
+const SIGNALS: [&str; 8] = [
+    "memory.available",
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+    "containerfs.available",
+    "containerfs.inodesFree",
+    "pid.available",
+];
+/// What kubelet can reserve (`--kube-reserved`).
+const RESERVABLE: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pid"];
+/// Admission plugins that other settings or the safety of every cluster rest on, and the settings.
+const KEPT_PLUGINS: [(&str, &str); 6] = [
+    ("NodeRestriction", "kubelets could then change other nodes"),
+    ("PodSecurity", "phase2.security.pod_security switches it off"),
+    ("DenyServiceExternalIPs", "phase2.security.deny_external_ips switches it off"),
+    ("EventRateLimit", "phase2.security.event_rate_limit switches it off"),
+    ("AlwaysPullImages", "phase2.security.always_pull_images switches it off"),
+    ("ServiceAccount", "pods could then reach no API"),
+];
+
+/// Everything that is wrong with the settings of components.
+pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let mut problems = check_signals(facts);
+    problems.extend(check_reserved(facts));
+    problems.extend(check_placement(facts));
+    problems.extend(check_shutdown(facts));
+    problems.extend(check_images(facts));
+    problems.extend(check_node_labels(facts));
+    problems.extend(check_heartbeats(facts));
+    problems.extend(check_controllers(facts));
+    problems.extend(check_plugins(facts));
+    problems.extend(check_exemptions(facts));
+    problems.extend(check_elections(facts));
+    problems
+}
+
+fn problem(name: &str, why: impl std::fmt::Display) -> Problem {
+    Problem::error(format!("{name}: {why}")).about(name)
+}
+
+/// The keys of a map, `a=1,b=2`.
+fn keys(facts: &Values<'_, '_>, name: &str) -> Vec<String> {
+    let pairs = words(facts.text(name).unwrap_or_default());
+    pairs.iter().map(|pair| pair.split('=').next().unwrap_or_default().to_owned()).collect()
+}
+
+fn unknown_key(facts: &Values<'_, '_>, name: &str, known: &[&str], what: &str) -> Option<Problem> {
+    let key = keys(facts, name).into_iter().find(|key| !known.contains(&key.as_str()))?;
+    let near = suggestion(&key, known.iter().copied());
+    Some(problem(name, format!("`{key}` is no {what}; expected {}{near}", known.join(", "))))
+}
+
+fn check_signals(facts: &Values<'_, '_>) -> Vec<Problem> {
+    const SOFT: &str = "phase2.kubelet.eviction_soft";
+    const GRACE: &str = "phase2.kubelet.eviction_soft_grace_period";
+    let maps = ["phase2.kubelet.eviction_hard", SOFT, GRACE, "phase2.kubelet.eviction_minimum_reclaim"];
+    let mut problems: Vec<Problem> =
+        maps.into_iter().filter_map(|name| unknown_key(facts, name, &SIGNALS, "eviction signal of kubelet")).collect();
+    let (soft, grace) = (keys(facts, SOFT), keys(facts, GRACE));
+    if let Some(signal) = soft.iter().find(|signal| !grace.contains(signal)) {
+        problems.push(problem(GRACE, format!("{signal} has a soft threshold ({SOFT}) and no grace period")));
+    }
+    if let Some(signal) = grace.iter().find(|signal| !soft.contains(signal)) {
+        problems.push(problem(GRACE, format!("{signal} has no soft threshold ({SOFT})")));
+    }
+    problems
+}
+
+fn check_reserved(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let names = ["phase2.kubelet.system_reserved", "phase2.kubelet.kube_reserved"];
+    names.into_iter().filter_map(|name| unknown_key(facts, name, &RESERVABLE, "resource that is reserved")).collect()
+}
+
+/// The static CPU manager has to leave a CPU to others.
+fn check_placement(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.kubelet.cpu_manager_policy";
+    facts.text(name).filter(|policy| *policy == "static")?;
+    let named = facts.text("phase2.kubelet.reserved_cpus").is_some_and(|cpus| !cpus.is_empty());
+    let reserved = ["phase2.kubelet.system_reserved", "phase2.kubelet.kube_reserved"];
+    let reserved = reserved.iter().any(|name| keys(facts, name).iter().any(|key| key == "cpu"));
+    let why = "static needs CPUs that no pod has for itself; set phase2.kubelet.reserved_cpus or reserve cpu";
+    (!named && !reserved).then(|| problem(name, why))
+}
+
+fn check_shutdown(facts: &Values<'_, '_>) -> Option<Problem> {
+    let (name, whole) = ("phase2.kubelet.shutdown_grace_period_critical", "phase2.kubelet.shutdown_grace_period");
+    let (part, all) = (facts.text(name)?, facts.text(whole)?);
+    let longer = parse_duration(part)? > parse_duration(all)?;
+    longer.then(|| problem(name, format!("{part} is longer than all of it, {all} ({whole})")))
+}
+
+fn check_images(facts: &Values<'_, '_>) -> Option<Problem> {
+    let (low, high) = ("phase2.kubelet.image_gc_low_threshold", "phase2.kubelet.image_gc_high_threshold");
+    let equal = facts.number(low)? == facts.number(high)?;
+    equal.then(|| {
+        problem(low, format!("it must be smaller than {high}, and both are {}", facts.text(low).unwrap_or_default()))
+    })
+}
+
+/// A kubelet does not start with labels that only the control plane may set.
+fn check_node_labels(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.kubelet.node_labels";
+    let within = |prefix: &str, domain: &str| prefix == domain || prefix.ends_with(&format!(".{domain}"));
+    let key = keys(facts, name).into_iter().find(|key| {
+        let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
+        ["kubernetes.io", "k8s.io", "turnup.dev"].iter().any(|domain| within(prefix, domain))
+    })?;
+    Some(problem(name, format!("{key} is a label that only the control plane may set; choose another name")))
+}
+
+/// A node that reports as often as it may must not count as lost.
+fn check_heartbeats(facts: &Values<'_, '_>) -> Option<Problem> {
+    const TIMES: u32 = 3;
+    let name = "phase2.controller_manager.node_monitor_grace_period";
+    let period = "phase2.kubelet.node_status_update_frequency";
+    let (grace, every) = (facts.text(name)?, facts.text(period)?);
+    let short = parse_duration(grace)? < parse_duration(every)? * TIMES;
+    short.then(|| {
+        problem(name, format!("{grace} is less than {TIMES} times {every} ({period}): nodes would count as lost"))
+    })
+}
+
+fn check_controllers(facts: &Values<'_, '_>) -> Option<Problem> {
+    const NEEDED: &str = "token-cleaner-controller";
+    let name = "phase2.controller_manager.controllers";
+    let controllers = words(facts.text(name)?);
+    let missing = !controllers.iter().any(|controller| controller == NEEDED);
+    missing.then(|| problem(name, format!("{NEEDED} is missing: old bootstrap tokens would stay; add it")))
+}
+
+fn check_plugins(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.apiserver.disable_admission_plugins";
+    let plugins = words(facts.text(name)?);
+    let (plugin, why) = KEPT_PLUGINS.iter().find(|(kept, _)| plugins.iter().any(|plugin| plugin == kept))?;
+    Some(problem(name, format!("{plugin} is not switched off here: {why}")))
+}
+
+/// The network and kube-proxy need rights there that the standards refuse.
+fn check_exemptions(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.security.pod_security_exempt_namespaces";
+    let namespaces = words(facts.text(name)?);
+    let missing = !namespaces.iter().any(|namespace| namespace == "kube-system");
+    missing.then(|| problem(name, "kube-system is missing, where the network and kube-proxy run; add it"))
+}
+
+/// etcd does not start otherwise.
+fn check_elections(facts: &Values<'_, '_>) -> Option<Problem> {
+    const TIMES: i64 = 5;
+    let (name, heartbeat) = ("phase2.etcd.election_timeout_ms", "phase2.etcd.heartbeat_interval_ms");
+    let (election, beat) = (facts.number(name)?, facts.number(heartbeat)?);
+    let short = election < beat.saturating_mul(TIMES);
+    short.then(|| {
+        problem(name, format!("{election} is less than {TIMES} times {beat} ({heartbeat}), and etcd would not start"))
+    })
+}
