@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterSettings};
-use crate::config::ComponentName;
+use crate::config::{ComponentName, Destination};
 use crate::error::{Error, Result};
 use crate::inventory::Role;
 use crate::node::Facts;
@@ -160,8 +160,11 @@ impl Agents<'_> {
             .set_if(!labels.is_empty(), "node-labels", labels)
             .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
         let flags = configuration::with_flags(flags, self.settings(), ComponentName::Kubelet, kubelet_file)?;
-        let provides = flags.has(CREDENTIAL_PROVIDERS);
-        let flags = flags.set_if(provides, "image-credential-provider-bin-dir", layout::CREDENTIAL_PROVIDERS);
+        let flags = flags.set_if(
+            provides_credentials(self.settings()),
+            "image-credential-provider-bin-dir",
+            layout::CREDENTIAL_PROVIDERS,
+        );
         let context = minijinja::context! {
             node => self.target.name,
             cpu_manager_policy => self.kubelet_config()?["cpuManagerPolicy"].as_str(),
@@ -223,6 +226,12 @@ impl Agents<'_> {
 
 /// The flag that names the programs which get passwords for registries.
 const CREDENTIAL_PROVIDERS: &str = "image-credential-provider-config";
+
+/// Whether programs of the user's get passwords for registries.
+pub(super) fn provides_credentials(settings: &ClusterSettings) -> bool {
+    let flag = Destination::Flag(CREDENTIAL_PROVIDERS.into());
+    configuration::assignments(settings, ComponentName::Kubelet).any(|assignment| assignment.destination == flag)
+}
 
 /// A file that a setting brings along for kubelet.
 fn kubelet_file(name: &str) -> String {

@@ -124,7 +124,7 @@ impl NodeConfigs<'_> {
         all.extend(files.list);
         all.extend(builder.firewall_file()?);
         let mut dirs = machine.directories;
-        dirs.extend(node_directories());
+        dirs.extend(node_directories(&self.cluster.settings));
         if host.role == Role::ControlPlane {
             dirs.extend(control_plane::directories(host, &self.cluster.settings));
         }

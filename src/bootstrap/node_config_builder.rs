@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::cluster::{ADDONS, Cluster};
+use crate::cluster::{ADDONS, Cluster, ClusterSettings};
 use crate::error::Result;
 use crate::inventory::{Disk, Host, Role};
 use crate::node::Facts;
@@ -123,7 +123,7 @@ impl<'a> NodeConfigBuilder<'a> {
         files.extend(agents.kubelet_files()?);
         files.extend(self.firewall_file()?);
         let mut directories = machine.directories;
-        directories.extend(node_directories());
+        directories.extend(node_directories(&self.cluster.settings));
         let node_config = NodeConfig { files, directories, units: self.units(&agents)?, ..machine };
         self.require_own_places(&node_config)?;
         Ok(node_config)
@@ -229,12 +229,17 @@ fn machine_directories() -> Vec<Directory> {
 }
 
 /// What kubelet needs on any node.
-pub(super) fn node_directories() -> Vec<Directory> {
+pub(super) fn node_directories(settings: &ClusterSettings) -> Vec<Directory> {
     let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
-    vec![
+    let mut directories = vec![
         directory(layout::KUBERNETES, 0o755),
         directory(layout::MANIFESTS, 0o700),
         directory(layout::PKI, 0o755),
         directory("/var/lib/kubelet/pki", 0o750),
-    ]
+    ];
+    if kubelet::provides_credentials(settings) {
+        // kubelet does not start without it, whatever is in it.
+        directories.push(directory(layout::CREDENTIAL_PROVIDERS, 0o755));
+    }
+    directories
 }

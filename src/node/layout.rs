@@ -38,7 +38,7 @@ pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 pub(crate) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 
 /// Programs that get passwords for registries; the user brings them.
-pub(crate) const CREDENTIAL_PROVIDERS: &str = "/opt/turnup/credential-providers";
+pub(crate) const CREDENTIAL_PROVIDERS: &str = "/usr/libexec/kubernetes/credential-providers";
 
 /// The file of a systemd unit of ours.
 #[must_use]

@@ -16,6 +16,7 @@ mod fetch;
 pub(crate) mod firewall;
 pub(crate) mod healthcheck;
 pub(crate) mod join;
+mod kubelet_watch;
 pub(crate) mod layout;
 mod line_diff;
 pub(crate) mod mounts;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::kubelet_watch::KubeletWatch;
 use super::layout;
 use super::node_config::{Content, NodeConfig};
 use crate::error::{Error, Result};
@@ -22,11 +23,13 @@ const TIMEOUT: Duration = Duration::from_mins(3);
 /// files that its manifest says.
 pub(super) fn wait_for_changed(node_config: &NodeConfig, paths: &BTreeSet<String>) -> Result<()> {
     let since = Instant::now();
+    let mut kubelet = KubeletWatch::new();
     for file in node_config.files.iter().filter(|file| paths.contains(&file.path)) {
         let Some(pod) = layout::static_pod(&file.path) else { continue };
         let Content::Yaml(manifest) = &file.content else { continue };
         let Some(process) = Process::of(manifest) else { continue };
         while !process.is_running() {
+            kubelet.require_up()?;
             if since.elapsed() > TIMEOUT {
                 let message = format!("the static pod of {} does not run as it says", file.path);
                 let error = Error::transient(message).hint("journalctl --unit kubelet (on the host)");

@@ -28,15 +28,24 @@ pub(super) fn reset_failed(unit: &str) {
     drop(command(&["reset-failed", unit]).output());
 }
 
+/// How often systemd has started a unit again because it ended; 0 of one that it does not know.
+pub(super) fn count_restarts(unit: &str) -> u32 {
+    let shown = command(&["show", "--property=NRestarts", "--value", unit]).output();
+    shown.ok().and_then(|output| output.stdout.trim().parse().ok()).unwrap_or_default()
+}
+
+/// The last lines of a unit's journal.
+pub(super) fn journal(unit: &str, lines: u32) -> String {
+    let lines = format!("--lines={lines}");
+    let output = Run::new("journalctl").args(["--unit", unit, &lines, "--output=cat"]).dir("/").output();
+    output.map(|output| output.stdout).unwrap_or_default()
+}
+
 fn command(args: &[&str]) -> Run {
     Run::new("systemctl").args(args.iter().copied()).dir("/")
 }
 
 fn run(command: Run, args: &[&str]) -> Result<()> {
     let unit = args.last().copied().unwrap_or_default();
-    command.succeed().map(drop).map_err(|error| {
-        let lines = Run::new("journalctl").args(["--unit", unit, "--lines=10", "--output=cat"]).dir("/").output();
-        let lines = lines.map(|output| output.stdout).unwrap_or_default();
-        lines.lines().fold(error, Error::evidence)
-    })
+    command.succeed().map(drop).map_err(|error| journal(unit, 10).lines().fold(error, Error::evidence))
 }

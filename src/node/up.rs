@@ -16,6 +16,7 @@ use crate::failpoint;
 use crate::input;
 
 use super::event::NodeEvent;
+use super::kubelet_watch::KubeletWatch;
 use super::layout::{self, BOOTSTRAP_KUBECONFIG, CTR, UNITS, unit_file};
 use super::node_config::{Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Unit, count_early};
 use super::restore_log::{self, Entry, RestoreLog};
@@ -366,8 +367,10 @@ fn import(node_config: &NodeConfig, image: &Image) -> Result<()> {
 
 fn wait_for_health(health: &Health) -> Result<()> {
     let since = Instant::now();
+    let mut kubelet = KubeletWatch::new();
     loop {
         let Err(why) = ask(&health.url) else { return Ok(()) };
+        kubelet.require_up()?;
         if since.elapsed() > HEALTH {
             let error =
                 Error::transient(format!("health check did not pass within {} s: {}", HEALTH.as_secs(), health.name));
