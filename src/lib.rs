@@ -41,6 +41,7 @@
 //! | `format` | what a single text must look like: of a setting, and of a field of a document |
 //! | `document` | typed files with a schema and its version: inventories, facts; every text in them has a format |
 //! | `config` | the configuration: loaded, asked, changed, saved as a whole |
+//! | `component` | what each Kubernetes component accepts: flags, fields of files, feature gates |
 //! | `redact` | takes secrets out of texts: known ones, and what looks like one; pure |
 //! | `state` | `.turnup/<cluster>/`: journal, snapshot, lock, files; the only writer there |
 //! | `exec` | every child process: groups, signals, time limits, logs, masks; ssh |
@@ -200,6 +201,7 @@ pub mod change;
 pub mod cli;
 pub mod cloud;
 pub mod cluster;
+pub mod component;
 pub mod config;
 pub mod doctor;
 pub mod document;

@@ -257,7 +257,11 @@ impl Fetching<'_> {
         }
         let log = self.cache.log_path(module);
         let packages = missing.iter().map(|(_, binary)| binary.package.as_str()).collect();
-        let out = Order { binary, platform: &first.platform, packages }.build(lock.work(), &log, self.watch)?;
+        let out = Order { binary, platform: &first.platform, packages, reference: &[] }.build(
+            lock.work(),
+            &log,
+            self.watch,
+        )?;
         let mut wrong = None;
         for (artifact, binary) in missing {
             let file = out.join(executable_name(&binary.package));

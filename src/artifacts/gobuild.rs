@@ -41,6 +41,8 @@ pub(super) struct Order<'a> {
     pub(super) binary: &'a Binary,
     pub(super) platform: &'a Platform,
     pub(super) packages: Vec<&'a str>,
+    /// Packages of `templates/artifacts/reference` that become part of the module.
+    pub(super) reference: &'a [&'a str],
 }
 
 /// The file that `go build -o <dir>/` makes of a package: its last element that is not a major
@@ -65,6 +67,9 @@ impl Order<'_> {
             fs_err::create_dir(dir)?;
         }
         tree::write_module(&self.binary.directory, &source)?;
+        for package in self.reference {
+            tree::write_reference(package, &source)?;
+        }
         let go = tools::find("go").map_err(|error| {
             Error::new(error.class(), format!("{} has to be built, and there is no Go toolchain", self.binary.module))
                 .source(error)

@@ -188,7 +188,11 @@ fn build_unpinned(lock: &Lock, name: &str, platform: &Platform, cache: &Cache, w
     let key = format!("build-{name}-{}-{}", platform.os, platform.arch);
     let work = KeyLock::acquire(cache.root(), &key, name, watch)?;
     let packages = module.binaries.values().map(|spec| spec.package.as_str()).collect();
-    let out = Order { binary: &binary, platform, packages }.build(work.work(), &cache.log_path(name), watch)?;
+    let out = Order { binary: &binary, platform, packages, reference: &[] }.build(
+        work.work(),
+        &cache.log_path(name),
+        watch,
+    )?;
     let c_toolchain = binary.cgo.as_ref().map(|cgo| tools::describe_c_toolchain(&cgo.libraries));
     let mut files = Files::new();
     for (binary, spec) in module.binaries.iter() {

@@ -25,6 +25,7 @@ mod lock;
 mod maintain;
 mod platform;
 mod progress;
+mod reference;
 mod resolved;
 mod rootfs;
 mod selection;
@@ -44,6 +45,7 @@ pub use lock::{BinarySpec, Cgo, ImageSpec, LARGEST, LOCK_FILE, Lock, Module, Ori
 pub use maintain::{Change, pin_upstream, rewrite_lock, write_lock};
 pub use platform::Platform;
 pub use progress::{NoProgress, Watch};
+pub use reference::{describe_components, read_help, write_reference};
 pub use resolved::ResolvedArtifacts;
 pub use rootfs::{RootFs, host_root_digest};
 pub use selection::{Artifact, Binary, Image, Kind, Selection, Variant};

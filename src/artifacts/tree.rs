@@ -14,8 +14,21 @@ const HERE: &str = "templates/artifacts";
 /// Writes the Go module of this name into an empty directory; a copy in the working directory wins
 /// over the embedded one, so that a new version needs no new program.
 pub(super) fn write_module(name: &str, into: &Path) -> Result<()> {
+    write_files(name, "go.mod", into)
+}
+
+/// Writes one package of `templates/artifacts/reference` into a module, where it has the same path.
+pub(super) fn write_reference(package: &str, into: &Path) -> Result<()> {
+    let name = format!("reference/{package}");
+    let target = into.join(&name);
+    fs_err::create_dir_all(&target)?;
+    write_files(&name, "", &target)
+}
+
+/// Writes the files of a directory; the one in the working directory counts when it has this file.
+fn write_files(name: &str, proof: &str, into: &Path) -> Result<()> {
     let local = Path::new(HERE).join(name);
-    if local.join("go.mod").is_file() {
+    if local.join(proof).exists() {
         for entry in fs_err::read_dir(&local)? {
             let entry = entry?;
             if entry.file_type()?.is_file() {

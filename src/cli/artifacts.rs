@@ -9,9 +9,11 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::artifacts::{
-    Artifact, Blob, Cache, Change, Digest, Health, Lock, Platform, Selection, Sources, Watch, export_mirror,
-    pin_upstream, rewrite_lock, write_lock,
+    Artifact, Blob, Cache, Change, Digest, Health, Lock, Platform, Selection, Sources, Watch, describe_components,
+    export_mirror, pin_upstream, rewrite_lock, write_lock, write_reference,
 };
+use crate::component::{Difference, Reference, compare};
+use crate::config::TreeSource;
 use crate::{Context, Error, Result};
 
 use super::Printer;
@@ -77,6 +79,13 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
+    /// Compares the tables of what components accept (flags, fields of files, feature gates) with the
+    /// pinned binaries; `--write` writes the tables.
+    Reference {
+        /// Write ./templates/components/kubernetes-VERSION.json.
+        #[arg(long)]
+        write: bool,
+    },
     /// Downloads what upstream publishes, once, and records the digests in ./cluster.lock.json. A
     /// file without a checksum file of its project is taken on trust, and recorded as such.
     Pin {
@@ -129,11 +138,17 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let version = session.version().to_owned();
             session.record(rewrite_lock, &version, *write, out)
         }
+        Command::Reference { write } => session.reference(*write, out),
         Command::Pin { source: PinSource::Upstream } => {
             let version = session.version().to_owned();
             session.record(pin_upstream, &version, true, out)
         }
     }
+}
+
+/// An entry as people read it.
+fn show(entry: Option<&serde_json::Value>) -> String {
+    entry.map_or_else(|| "nothing".to_owned(), ToString::to_string)
 }
 
 type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<Change>>;
@@ -260,6 +275,33 @@ impl<'a> ArtifactsContext<'a> {
             self.write_row(artifact, Some(blob), out)?;
         }
         Ok(())
+    }
+
+    fn reference(&self, write: bool, out: &mut dyn Write) -> Result<()> {
+        let version = self.lock.find_version(self.version())?;
+        let source = TreeSource::find(Path::new("."));
+        let there = !source.files(&Reference::path(version)).is_empty();
+        let known = there.then(|| Reference::load(&source, version)).transpose()?;
+        let found = describe_components(&self.lock, version, &self.cache, &self.sources, self.watch)?;
+        let differences = compare(known.as_ref(), &found)?;
+        for difference in &differences {
+            let Difference { entry, old, new } = difference;
+            if self.json {
+                write_json(out, difference)?;
+            } else {
+                writeln!(out, "{entry}: {} -> {}", show(old.as_ref()), show(new.as_ref()))?;
+            }
+        }
+        if write {
+            let path = write_reference(&found, Path::new("."))?;
+            self.watch.progress(&format!("{} entries changed in {}", differences.len(), path.display()));
+            return Ok(());
+        }
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let message = format!("{} entries of Kubernetes {version} are not what its binaries say", differences.len());
+        Err(Error::permanent(message).hint(format!("turnup artifacts reference --kubernetes {version} --write")))
     }
 
     fn record(mut self, record: Record, version: &str, write: bool, out: &mut dyn Write) -> Result<()> {

@@ -51,6 +51,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("artifacts export", "turnup artifacts export mirror --all"),
     ("artifacts rootfs", "turnup artifacts rootfs bookworm --renew"),
     ("artifacts lock", "turnup artifacts lock --write"),
+    ("artifacts reference", "turnup artifacts reference --kubernetes 1.36.3 --write"),
     ("artifacts pin", "turnup artifacts pin --source upstream"),
     ("local list", "turnup local list"),
     ("local cleanup", "turnup local cleanup --yes"),

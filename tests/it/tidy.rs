@@ -29,12 +29,13 @@ const MODULES: &[(&str, &str)] = &[
     ("format", "network terminal"),
     ("document", "format json terminal unknown"),
     ("config", "atomic_file format input json network"),
+    ("component", "config document"),
     ("state", "atomic_file failpoint input terminal unknown"),
     ("exec", "atomic_file failpoint redact"),
     ("wizard", "config terminal"),
     ("phase", "change exec failpoint format input parallel state step_id unknown"),
     ("report", "phase state terminal"),
-    ("artifacts", "atomic_file document exec input phase"),
+    ("artifacts", "atomic_file component document exec input phase"),
     ("doctor", "artifacts exec"),
     ("inventory", "config document"),
     ("cloud", "artifacts config exec inventory unknown"),
@@ -57,7 +58,7 @@ const MODULES: &[(&str, &str)] = &[
     ("bench", "addons artifacts bootstrap cluster config exec inventory node phase report validate"),
     (
         "cli",
-        "addons artifacts atomic_file bench bootstrap change cluster config doctor exec forecast input inventory node phase plan provision report state status support_bundle terminal validate wizard",
+        "addons artifacts atomic_file bench bootstrap change cluster component config doctor exec forecast input inventory node phase plan provision report state status support_bundle terminal validate wizard",
     ),
 ];
 

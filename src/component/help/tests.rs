@@ -1,0 +1,1 @@
+//! Tests with excerpts of what programs print.

@@ -1,0 +1,16 @@
+//! What each component of Kubernetes accepts: every flag, every field of the files that configure
+//! it, and every feature gate, with types and defaults.
+//!
+//! [`Reference`] reads `templates/components/kubernetes-<version>.json`, which `turnup artifacts
+//! reference` generates from the pinned binaries and from the Go modules that they are built from.
+//! Nothing here runs a program: [`read_pflag`] and [`read_etcd`] take the text of a `--help`.
+
+mod compare;
+mod field_type;
+mod help;
+mod reference;
+
+pub use compare::{Difference, compare};
+pub use field_type::FieldType;
+pub use help::{HelpFlag, read_etcd, read_pflag};
+pub use reference::{ComponentReference, Field, File, Flag, Gate, Reference, Stage, versions_with};

@@ -1,0 +1,267 @@
+//! The tables in `templates/components/`: one file per Kubernetes version.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::FieldType;
+use crate::config::TreeSource;
+use crate::document::{self, Document, Fields};
+use crate::error::{Class, Error, Result};
+
+const DIR: &str = "templates/components";
+
+/// What the components of one Kubernetes version accept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    schema: String,
+    /// The Kubernetes version.
+    pub kubernetes: String,
+    /// By the name of the program: `kubelet`, `etcd`.
+    pub components: BTreeMap<String, ComponentReference>,
+}
+
+/// What one component accepts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ComponentReference {
+    /// The component's own version.
+    pub version: String,
+    /// By the name without dashes in front: `max-pods`.
+    pub flags: BTreeMap<String, Flag>,
+    /// By kind: `KubeletConfiguration`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, File>,
+    /// By name.
+    pub feature_gates: BTreeMap<String, Gate>,
+}
+
+/// One flag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flag {
+    /// The type in the words of `--help`: `string`, `strings`, `int32`, `mapStringBool`.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// What `--help` shows in place of the type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placeholder: Option<String>,
+    /// The default; none where it is the zero value of the type: `false`, `0`, nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// What the component says of a flag that it will remove.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
+    /// Whether the component takes it and `--help` does not show it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
+}
+
+/// One kind of file that configures a component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Its group and version: `kubelet.config.k8s.io/v1beta1`.
+    pub api_version: String,
+    /// By path: `authentication.webhook.enabled`. `a[].b` is a field of each element of a list,
+    /// `a.*.b` of each value of a map.
+    pub fields: BTreeMap<String, Field>,
+}
+
+/// One field of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Field {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub field_type: FieldType,
+    /// What the component's own defaulting fills in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+}
+
+/// One feature gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gate {
+    /// How far the feature is.
+    pub stage: Stage,
+    /// Whether it is on by default.
+    pub default: bool,
+    /// Whether it can no longer be changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub locked: bool,
+}
+
+/// How far a feature is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "Kubernetes' own words")]
+pub enum Stage {
+    Alpha,
+    Beta,
+    Ga,
+    Deprecated,
+}
+
+impl Reference {
+    /// Where the table of this Kubernetes version is in the tree.
+    #[must_use]
+    pub fn path(kubernetes: &str) -> String {
+        format!("{DIR}/kubernetes-{kubernetes}.json")
+    }
+
+    /// The table of this Kubernetes version.
+    pub fn load(source: &TreeSource, kubernetes: &str) -> Result<Self> {
+        let path = Self::path(kubernetes);
+        if source.files(&path).is_empty() {
+            return Err(Error::config(format!("there is no table of what Kubernetes {kubernetes} accepts: {path}"))
+                .hint(format!("turnup artifacts reference --kubernetes {kubernetes} --write")));
+        }
+        document::parse(&path, &source.read_text(&path)?)
+    }
+
+    /// A table of these components.
+    #[must_use]
+    pub fn new(kubernetes: &str, components: BTreeMap<String, ComponentReference>) -> Self {
+        Self { schema: Self::SCHEMA.to_owned(), kubernetes: kubernetes.to_owned(), components }
+    }
+
+    /// A component by the name of its program.
+    #[must_use]
+    pub fn component(&self, name: &str) -> Option<&ComponentReference> {
+        self.components.get(name)
+    }
+
+    /// The file's text: a line for each flag, field and gate.
+    pub fn to_text(&self) -> Result<String> {
+        let path = Self::path(&self.kubernetes);
+        let value: Value = serde_json::from_str(&document::render(&path, self)?)
+            .map_err(|error| Error::bug(format!("{path} cannot be written as JSON")).source(error))?;
+        let mut text = String::new();
+        write_value(&value, 0, &mut text);
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+impl ComponentReference {
+    /// A flag by its name without dashes in front.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> Option<&Flag> {
+        self.flags.get(name)
+    }
+
+    /// A kind of file.
+    #[must_use]
+    pub fn file(&self, kind: &str) -> Option<&File> {
+        self.files.get(kind)
+    }
+
+    /// A field of the file that configures the component, where there is only one kind of it.
+    #[must_use]
+    pub fn field(&self, path: &str) -> Option<&Field> {
+        let mut files = self.files.values();
+        files.next().filter(|_| files.next().is_none())?.field(path)
+    }
+
+    /// A feature gate.
+    #[must_use]
+    pub fn gate(&self, name: &str) -> Option<&Gate> {
+        self.feature_gates.get(name)
+    }
+
+    /// The flag that was probably meant.
+    #[must_use]
+    pub fn suggest_flag(&self, name: &str) -> Option<String> {
+        kconfig::suggest(name, self.flags.keys().map(String::as_str))
+    }
+
+    /// The feature gate that was probably meant.
+    #[must_use]
+    pub fn suggest_gate(&self, name: &str) -> Option<String> {
+        kconfig::suggest(name, self.feature_gates.keys().map(String::as_str))
+    }
+}
+
+impl File {
+    /// A field by its path.
+    #[must_use]
+    pub fn field(&self, path: &str) -> Option<&Field> {
+        self.fields.get(path)
+    }
+
+    /// The field that was probably meant.
+    #[must_use]
+    pub fn suggest(&self, path: &str) -> Option<String> {
+        kconfig::suggest(path, self.fields.keys().map(String::as_str))
+    }
+}
+
+impl Document for Reference {
+    const SCHEMA: &'static str = "turnup.components/1";
+    const WHAT: &'static str = "the table of what Kubernetes' components accept";
+    const REMEDY: &'static str = "turnup artifacts reference --write";
+    const CLASS: Class = Class::Config;
+
+    fn fields() -> Fields {
+        Fields::new(&[
+            ("schema", "text"),
+            ("kubernetes", "semver"),
+            ("components.*.version", "semver"),
+            ("components.*.flags.*.type", "text"),
+            ("components.*.flags.*.placeholder", "text"),
+            ("components.*.flags.*.default", "text"),
+            ("components.*.flags.*.deprecated", "text"),
+            ("components.*.files.*.api_version", "text"),
+            ("components.*.files.*.fields.*.type", "text"),
+            ("components.*.files.*.fields.*.default", "content"),
+            ("components.*.feature_gates.*.stage", "word"),
+        ])
+    }
+}
+
+/// The Kubernetes versions whose table is so, in their order.
+pub fn versions_with(source: &TreeSource, is: impl Fn(&Reference) -> bool) -> Result<Vec<String>> {
+    let mut versions = Vec::new();
+    for path in source.files(DIR) {
+        let reference: Reference = document::parse(&path, &source.read_text(&path)?)?;
+        if is(&reference) {
+            versions.push(reference.kubernetes);
+        }
+    }
+    versions.sort_by_key(|version| semver::Version::parse(version).ok());
+    Ok(versions)
+}
+
+/// Pretty, but with each entry of a table in one line.
+fn write_value(value: &Value, depth: usize, text: &mut String) {
+    let is_entry = |members: &serde_json::Map<String, Value>| {
+        ["type", "stage"].iter().any(|key| members.get(*key).is_some_and(Value::is_string))
+    };
+    match value {
+        Value::Object(members) if !members.is_empty() && !is_entry(members) => {
+            text.push('{');
+            for (at, (key, member)) in members.iter().enumerate() {
+                text.push_str(if at == 0 { "\n" } else { ",\n" });
+                text.push_str(&"  ".repeat(depth + 1));
+                text.push_str(&Value::from(key.as_str()).to_string());
+                text.push_str(": ");
+                write_value(member, depth + 1, text);
+            }
+            text.push('\n');
+            text.push_str(&"  ".repeat(depth));
+            text.push('}');
+        }
+        Value::Object(members) if !members.is_empty() => {
+            let entry = members.iter().map(|(key, member)| format!("{}: {member}", Value::from(key.as_str())));
+            text.push_str(&format!("{{ {} }}", entry.collect::<Vec<_>>().join(", ")));
+        }
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
