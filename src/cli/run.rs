@@ -23,7 +23,7 @@ use super::{Global, Output};
 
 /// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may
 /// go on after a crash.
-const BEGUN: &str = "outputs/plan.sha256";
+const RUNNING_PLAN: &str = "outputs/plan.sha256";
 
 /// The phases in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -216,7 +216,7 @@ impl Session {
         let lock = self.lock()?;
         let binding = bind(self)?;
         if binding.is_none() {
-            store.remove(BEGUN)?;
+            store.remove(RUNNING_PLAN)?;
         }
         if phases.contains(&PhaseName::Provision) && !matches!(self.cluster.find_inventory(), Ok(Some(_))) {
             // Before the first host is made: better now than after some minutes.
@@ -244,9 +244,9 @@ impl Session {
         let store = &self.cluster.store;
         let (plan, text) = super::plan::read(file)?;
         let digest = Digest::of(text.as_bytes()).to_string();
-        let going_on = store.read(BEGUN)?.as_deref() == Some(digest.as_bytes());
+        let going_on = store.read(RUNNING_PLAN)?.as_deref() == Some(digest.as_bytes());
         plan.require_same_world(&super::plan::make(global)?, going_on, &store.state()?)?;
-        store.write_file(BEGUN, digest.as_bytes(), 0o600)?;
+        store.write_file(RUNNING_PLAN, digest.as_bytes(), 0o600)?;
         let next = format!("turnup up --plan {}", shell_words::quote(&file.display().to_string()));
         Ok(Binding { approved: plan.bind(), next })
     }

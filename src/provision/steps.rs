@@ -104,7 +104,7 @@ fn limit(mut manifest: Manifest, cluster: &Cluster) -> Manifest {
     manifest
 }
 
-/// Whether the provision phase has made, or begun to make, hosts.
+/// Whether the provision phase has made, or started to make, hosts.
 pub fn has_made(cluster: &Cluster) -> Result<bool> {
     Ok(cluster.store.read(VARIABLES)?.is_some())
 }

@@ -61,8 +61,8 @@ impl Live {
 
     /// Asks the API; nothing as long as bootstrap has not come so far that there is one.
     pub(super) fn ask(cluster: &Cluster) -> Result<Option<Self>> {
-        let begun = [KUBECONFIG, ResolvedArtifacts::FILE].iter().all(|file| cluster.store.path(file).is_file());
-        if begun { Self::read(cluster).map(Some) } else { Ok(None) }
+        let started = [KUBECONFIG, ResolvedArtifacts::FILE].iter().all(|file| cluster.store.path(file).is_file());
+        if started { Self::read(cluster).map(Some) } else { Ok(None) }
     }
 }
 

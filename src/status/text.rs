@@ -129,7 +129,7 @@ fn phases(phases: &[PhaseStatus]) -> String {
 const fn word(state: PhaseState) -> &'static str {
     match state {
         PhaseState::Done => "done",
-        PhaseState::Begun => "begun",
+        PhaseState::Started => "started",
         PhaseState::Never => "never ran",
         PhaseState::Unknown => "unknown",
         PhaseState::Stale => "stale",

@@ -224,7 +224,7 @@ fn the_difference_between_two_plans_is_named() {
         },
         "p/first (outputs gone: the file is not there)",
     );
-    // Begun before, a plan may find its own work done; not begun, it may not.
+    // Started before, a plan may find its own work done; not started, it may not.
     stage.turn(0, |world| world.gone = false);
     stage.turn(2, |world| world.input = "y".into());
     let plan = stage.plan();

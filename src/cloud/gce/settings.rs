@@ -134,12 +134,12 @@ impl CloudSettings for GceSettings {
         groups: &BTreeMap<String, Group>,
     ) {
         // A name here begins with a letter, a cluster's may begin with a digit.
-        let begun = if cluster.starts_with(|letter: char| letter.is_ascii_digit()) {
+        let name = if cluster.starts_with(|letter: char| letter.is_ascii_digit()) {
             format!("k{cluster}")
         } else {
             cluster.to_owned()
         };
-        let prefix = fit(&begun, PREFIX);
+        let prefix = fit(&name, PREFIX);
         let account = |end: &str| fit(&prefix, ACCOUNT - end.len()) + end;
         self.names = GceNames {
             control_plane_account: account("-control-plane"),
