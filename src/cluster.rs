@@ -25,6 +25,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::artifacts::{ResolvedArtifacts, Sources};
 use crate::cloud::{Spec, Target};
 use crate::config::{Network, Settings, TreeSource, refuse};
+use crate::doctor::{Goal, Subject};
 use crate::document::{self, Document, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
@@ -178,9 +179,9 @@ impl Cluster {
 
     /// What the doctor is asked about.
     #[must_use]
-    pub fn doctor_subject(&self) -> crate::doctor::Subject<'_> {
-        crate::doctor::Subject {
-            target: self.settings.target.name(),
+    pub fn doctor_subject(&self) -> Subject<'_> {
+        Subject {
+            goal: Goal::Clusters(self.settings.target),
             dir: &self.work_dir,
             sources: self.settings.sources.clone(),
             kubernetes: Some(self.settings.kubernetes_version.clone()),

@@ -221,7 +221,7 @@ impl Session {
         if phases.contains(&PhaseName::Provision) && !matches!(self.cluster.find_inventory(), Ok(Some(_))) {
             // Before the first host is made: better now than after some minutes.
             let subject = self.cluster.doctor_subject();
-            doctor::require(subject.target, &doctor::inspect(&subject))?;
+            doctor::require(subject.goal, &doctor::inspect(&subject))?;
         }
         let next = binding.as_ref().map_or_else(|| format!("turnup {}", self.command), |binding| binding.next.clone());
         let engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);

@@ -16,7 +16,7 @@ pub(super) fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
                 .fix(error.next().unwrap_or("correct it")),
         ]
     });
-    pinned.into_iter().chain(tools::is_local(subject.target).then(|| rootfs(subject)).flatten()).collect()
+    pinned.into_iter().chain(subject.goal.makes_local_hosts().then(|| rootfs(subject)).flatten()).collect()
 }
 
 fn look(subject: &Subject<'_>) -> Result<Vec<Finding>> {

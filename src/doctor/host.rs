@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Finding, Level, ports, tools};
+use super::{Finding, Goal, Level, ports};
 
 const GIB: u64 = 1 << 30;
 /// Nothing that we sign would be valid on a clock before this: 2026-01-01.
 const EARLIEST: i64 = 1_767_225_600;
 
-pub(super) fn inspect(target: &str) -> Vec<Finding> {
+pub(super) fn inspect(goal: Goal) -> Vec<Finding> {
     let mut findings =
         vec![clock(), disk("disk of the working directory", Path::new(".")), disk("disk of the cache", &cache_dir())];
-    if tools::is_local(target) {
+    if goal.makes_local_hosts() {
         findings.extend([root(), kernel(), cgroup(), memory()]);
         findings.extend([
             module("overlay", "roots of local hosts, container images"),

@@ -2,12 +2,14 @@
 //! packages; it changes nothing else.
 
 mod artifacts;
+mod goal;
 mod host;
 mod ports;
 mod tools;
 
 use std::path::Path;
 
+pub use goal::Goal;
 use serde::Serialize;
 
 use crate::artifacts::Sources;
@@ -59,8 +61,8 @@ impl Finding {
 /// For what this machine is looked at.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
-    /// The provision target: `local`, `baremetal`, …; `development`: the project's tests.
-    pub target: &'a str,
+    /// What is to be done on it.
+    pub goal: Goal,
     /// The working directory, which may have a lock file of its own.
     pub dir: &'a Path,
     /// Where artifacts come from.
@@ -71,21 +73,21 @@ pub struct Subject<'a> {
     pub root_suite: String,
 }
 
-impl<'a> Subject<'a> {
+impl Subject<'_> {
     /// With what holds when nothing is configured.
     #[must_use]
-    pub fn of(target: &'a str) -> Self {
+    pub fn of(goal: Goal) -> Self {
         let dir = Path::new(".");
-        Self { target, dir, sources: Sources::default(), kubernetes: None, root_suite: "bookworm".to_owned() }
+        Self { goal, dir, sources: Sources::default(), kubernetes: None, root_suite: "bookworm".to_owned() }
     }
 }
 
 /// Looks at everything that the subject needs.
 #[must_use]
 pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
-    let mut findings = tools::inspect(subject.target);
+    let mut findings = tools::inspect(subject.goal);
     findings.extend(artifacts::inspect(subject));
-    findings.extend(host::inspect(subject.target));
+    findings.extend(host::inspect(subject.goal));
     // The project's tests need some of what a build needs, and cannot do without it.
     let mut unique: Vec<Finding> = Vec::new();
     for finding in findings {
@@ -99,7 +101,7 @@ pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 /// An error of class `Precondition` that names everything that is missing, when something is.
-pub fn require(target: &str, findings: &[Finding]) -> Result<()> {
+pub fn require(goal: Goal, findings: &[Finding]) -> Result<()> {
     let missing: Vec<&Finding> = findings.iter().filter(|finding| finding.level == Level::Missing).collect();
     if missing.is_empty() {
         return Ok(());
@@ -111,7 +113,7 @@ pub fn require(target: &str, findings: &[Finding]) -> Result<()> {
         error.evidence(format!("{}: {} (needed by {}){fix}", finding.name, finding.found, finding.needed_by))
     });
     Err(error.hint(format!(
-        "turnup doctor --install --target {target} (installs the missing packages), or the commands above"
+        "turnup doctor --install --target {goal} (installs the missing packages), or the commands above"
     )))
 }
 

@@ -30,8 +30,10 @@ pub(super) fn gather(subject: &Subject, gathered: &mut Gathered) {
     for name in TAKEN {
         take(&subject.store.path(name), &format!("cluster/{name}"), gathered);
     }
-    let asked =
-        subject.cluster.as_ref().map_or_else(|| doctor::Subject::of("local"), |cluster| cluster.doctor_subject());
+    let asked = subject
+        .cluster
+        .as_ref()
+        .map_or_else(|| doctor::Subject::of(doctor::Goal::LOCAL), |cluster| cluster.doctor_subject());
     let findings = serde_json::to_value(doctor::inspect(&asked)).unwrap_or_default();
     gathered.items.push(json("doctor.json", &findings));
     match &subject.cluster {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use turnup::Class;
-use turnup::doctor::{Finding, Level, Subject, inspect, require};
+use turnup::doctor::{Finding, Goal, Level, Subject, inspect, require};
 
 use crate::artifacts_support::Scratch;
 
@@ -79,7 +79,7 @@ fn finding(name: &str, level: Level, found: &str, fix: Option<&str>) -> Finding 
 #[test]
 fn every_finding_that_is_not_good_says_what_to_do() {
     for target in ["local", "gce", "baremetal"] {
-        let findings = inspect(&Subject::of(target));
+        let findings = inspect(&Subject::of(Goal::of(target).unwrap()));
         assert!(findings.iter().any(|finding| finding.name == "ssh"), "{target}");
         for finding in findings {
             assert_eq!(finding.fix.is_some(), finding.level != Level::Ok, "{finding:?}");
@@ -92,12 +92,12 @@ fn every_finding_that_is_not_good_says_what_to_do() {
 fn all_missing_requirements_are_reported_at_once() {
     let good =
         [finding("ssh", Level::Ok, "9.2", None), finding("go", Level::Warning, "not installed", Some("install Go"))];
-    require("local", &good).unwrap();
+    require(Goal::LOCAL, &good).unwrap();
     let bad = [
         finding("systemd-nspawn", Level::Missing, "not installed", Some("apt-get install --yes systemd-container")),
         finding("root", Level::Missing, "uid 1000", Some("run as root: sudo make up")),
     ];
-    let error = require("local", &bad).unwrap_err();
+    let error = require(Goal::LOCAL, &bad).unwrap_err();
     assert_eq!(error.class(), Class::Precondition);
     insta::assert_snapshot!(error.render());
 }
