@@ -30,7 +30,7 @@ use crate::document::{self, Document, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
 use crate::inventory::{self, Host, Inventory, ListedHost, Role};
-use crate::phase::{Host as PhaseHost, Inputs, Manifest};
+use crate::phase::{Inputs, Manifest, PhaseHost};
 use crate::state::Store;
 
 use assets::AssetSettings;

@@ -9,7 +9,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::artifacts::{
-    Artifact, Blob, Cache, Change, Digest, Health, Lock, Platform, Selection, Sources, Watch, export_mirror,
+    Artifact, Blob, Cache, Digest, Health, Lock, Platform, RecordedDigest, Selection, Sources, Watch, export_mirror,
     pin_upstream, rewrite_lock, write_lock,
 };
 use crate::{Context, Error, Result};
@@ -136,7 +136,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     }
 }
 
-type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<Change>>;
+type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<RecordedDigest>>;
 
 struct ArtifactsContext<'a> {
     args: &'a Args,

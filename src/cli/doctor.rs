@@ -7,7 +7,7 @@ use owo_colors::OwoColorize as _;
 use crate::Result;
 use crate::cluster::artifact_sources;
 use crate::config::{Settings, TreeSource};
-use crate::doctor::{self, Finding, Goal, Level, Subject};
+use crate::doctor::{self, Finding, FindingLevel, Goal, Subject};
 use crate::report::Table;
 
 use super::{Global, Printer};
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         )?;
     } else {
         if global.quiet {
-            findings.retain(|finding| finding.level != Level::Ok);
+            findings.retain(|finding| finding.level != FindingLevel::Ok);
         }
         print(&findings, printer)?;
     }
@@ -77,9 +77,9 @@ fn print(findings: &[Finding], printer: &Printer) -> Result<()> {
     let mut table = Table::new(&["", "what", "found", "needed by"]);
     for finding in findings {
         let mark = match finding.level {
-            Level::Ok => "ok",
-            Level::Warning => "warn",
-            Level::Missing => "MISS",
+            FindingLevel::Ok => "ok",
+            FindingLevel::Warning => "warn",
+            FindingLevel::Missing => "MISS",
         };
         table.row([mark, &finding.name, &shorten(&finding.found), &finding.needed_by]);
     }

@@ -13,7 +13,7 @@ use crate::exec::signals;
 use crate::forecast::{Purpose, Verdict};
 use crate::phase::{ApprovedPlan, Cx, Engine, Phase, Summary, What};
 use crate::provision::RunOptions;
-use crate::report::{Mode, Reporter};
+use crate::report::{DisplayMode, Reporter};
 use crate::state::{Lock, Store};
 use crate::{addons, bootstrap, doctor};
 
@@ -153,7 +153,7 @@ impl Session {
 
     /// The same for a cluster that is open already.
     pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
-        let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
+        let mode = if global.quiet { DisplayMode::Quiet } else { DisplayMode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name, &trust::replaced(&cluster.work_dir));
         Self { cluster, reporter, command, max_duration: None, options: RunOptions::default() }
     }

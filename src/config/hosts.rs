@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_said() {
-        type Change = fn(&mut Value);
-        let cases: [(Change, &str); 12] = [
+        type SettingChange = fn(&mut Value);
+        let cases: [(SettingChange, &str); 12] = [
             (|hosts| hosts[2]["address"] = json!("192.0.2.11"), "m1 and w2 have the same address, 192.0.2.11"),
             (
                 |hosts| {

@@ -20,7 +20,7 @@ use crate::{Class, Error, Result};
 /// How a finding is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum FindingLevel {
     /// Good.
     Ok,
     /// Works, but worth knowing.
@@ -35,7 +35,7 @@ pub struct Finding {
     /// What: a tool's name, or a fact about this host.
     pub name: String,
     /// How it is.
-    pub level: Level,
+    pub level: FindingLevel,
     /// What was found: a version, a number.
     pub found: String,
     /// What needs it.
@@ -45,13 +45,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(name: &str, level: Level, found: impl Into<String>, needed_by: &str) -> Self {
+    fn new(name: &str, level: FindingLevel, found: impl Into<String>, needed_by: &str) -> Self {
         Self { name: name.into(), level, found: found.into(), needed_by: needed_by.into(), fix: None }
     }
 
     /// Adds the advice, where there is something to set right.
     fn fix(mut self, fix: impl Into<String>) -> Self {
-        if self.level != Level::Ok {
+        if self.level != FindingLevel::Ok {
             self.fix = Some(fix.into());
         }
         self
@@ -102,7 +102,7 @@ pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
 
 /// An error of class `Precondition` that names everything that is missing, when something is.
 pub fn require(goal: Goal, findings: &[Finding]) -> Result<()> {
-    let missing: Vec<&Finding> = findings.iter().filter(|finding| finding.level == Level::Missing).collect();
+    let missing: Vec<&Finding> = findings.iter().filter(|finding| finding.level == FindingLevel::Missing).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -121,7 +121,7 @@ pub fn require(goal: Goal, findings: &[Finding]) -> Result<()> {
 #[must_use]
 pub fn missing_packages(subject: &Subject<'_>) -> Vec<String> {
     let Some(manager) = PackageManager::detect() else { return Vec::new() };
-    let missing = inspect(subject).into_iter().filter(|finding| finding.level == Level::Missing);
+    let missing = inspect(subject).into_iter().filter(|finding| finding.level == FindingLevel::Missing);
     let of = |finding: Finding| manager.package(crate::exec::tools::describe(&finding.name)?).map(str::to_owned);
     let mut packages: Vec<String> = missing.filter_map(of).collect();
     packages.sort();

@@ -1,6 +1,6 @@
 //! Which tool is needed for what, and whether it is here.
 
-use super::{Finding, Goal, Level};
+use super::{Finding, FindingLevel, Goal};
 use crate::exec::tools;
 
 /// A tool and what needs it.
@@ -8,7 +8,7 @@ struct Need {
     tool: &'static str,
     by: By,
     /// How bad it is when it is not here.
-    absent: Level,
+    absent: FindingLevel,
     why: &'static str,
 }
 
@@ -33,7 +33,7 @@ impl By {
     }
 }
 
-const fn need(tool: &'static str, by: By, absent: Level, why: &'static str) -> Need {
+const fn need(tool: &'static str, by: By, absent: FindingLevel, why: &'static str) -> Need {
     Need { tool, by, absent, why }
 }
 
@@ -46,32 +46,37 @@ const SIGNATURE: &str = "the signature of the root of local hosts";
 const RUNC: &str = "the project's tests build runc from source";
 
 const NEEDS: &[Need] = &[
-    need("ssh", By::All, Level::Missing, "bootstrap: reaches the hosts"),
-    need("ssh-keygen", By::All, Level::Missing, "provision: keys of this cluster"),
-    need("setpriv", By::All, Level::Warning, "no child process outlives a killed turnup"),
-    need("go", By::All, Level::Warning, "artifacts built from source (not with a bundle or a filled cache)"),
-    need("age", By::All, Level::Warning, "optional: turnup kubeconfig --seal, a break-glass credential for the safe"),
-    need("systemd-nspawn", By::LocalHosts, Level::Missing, "local hosts"),
-    need("debootstrap", By::LocalHosts, Level::Missing, "the root of local hosts, once"),
-    need("unshare", By::LocalHosts, Level::Missing, "the root of local hosts, once"),
-    need("gpgv", By::LocalHosts, Level::Missing, SIGNATURE),
-    need("/usr/share/keyrings/debian-archive-keyring.gpg", By::LocalHosts, Level::Missing, SIGNATURE),
-    need("ip", By::LocalHosts, Level::Missing, "the network of local hosts"),
-    need("nft", By::LocalHosts, Level::Missing, "the firewall between this machine and local hosts"),
-    need("mount", By::LocalHosts, Level::Missing, "the file systems of local hosts"),
-    need("age", By::Tests, Level::Missing, "the project's tests of sealed credentials"),
-    need("sshd", By::Tests, Level::Missing, "the project's tests of ssh, on loopback"),
-    need("make", By::Tests, Level::Missing, KERNEL),
-    need("gcc", By::Tests, Level::Missing, KERNEL),
-    need("pkg-config", By::Tests, Level::Missing, RUNC),
-    need("libc.a", By::Tests, Level::Missing, RUNC),
-    need("libseccomp.a", By::Tests, Level::Missing, RUNC),
-    need("flex", By::Tests, Level::Missing, KERNEL),
-    need("bison", By::Tests, Level::Missing, KERNEL),
-    need("xz", By::Tests, Level::Missing, "unpacks Linux's trees for the project's tests"),
-    need("pip3", By::Tests, Level::Missing, "pytest and kconfiglib for the project's tests"),
-    need("tmux", By::Tests, Level::Missing, "the wizard in a terminal, for the project's tests"),
-    need("valgrind", By::Tests, Level::Missing, "the project's benches count instructions"),
+    need("ssh", By::All, FindingLevel::Missing, "bootstrap: reaches the hosts"),
+    need("ssh-keygen", By::All, FindingLevel::Missing, "provision: keys of this cluster"),
+    need("setpriv", By::All, FindingLevel::Warning, "no child process outlives a killed turnup"),
+    need("go", By::All, FindingLevel::Warning, "artifacts built from source (not with a bundle or a filled cache)"),
+    need(
+        "age",
+        By::All,
+        FindingLevel::Warning,
+        "optional: turnup kubeconfig --seal, a break-glass credential for the safe",
+    ),
+    need("systemd-nspawn", By::LocalHosts, FindingLevel::Missing, "local hosts"),
+    need("debootstrap", By::LocalHosts, FindingLevel::Missing, "the root of local hosts, once"),
+    need("unshare", By::LocalHosts, FindingLevel::Missing, "the root of local hosts, once"),
+    need("gpgv", By::LocalHosts, FindingLevel::Missing, SIGNATURE),
+    need("/usr/share/keyrings/debian-archive-keyring.gpg", By::LocalHosts, FindingLevel::Missing, SIGNATURE),
+    need("ip", By::LocalHosts, FindingLevel::Missing, "the network of local hosts"),
+    need("nft", By::LocalHosts, FindingLevel::Missing, "the firewall between this machine and local hosts"),
+    need("mount", By::LocalHosts, FindingLevel::Missing, "the file systems of local hosts"),
+    need("age", By::Tests, FindingLevel::Missing, "the project's tests of sealed credentials"),
+    need("sshd", By::Tests, FindingLevel::Missing, "the project's tests of ssh, on loopback"),
+    need("make", By::Tests, FindingLevel::Missing, KERNEL),
+    need("gcc", By::Tests, FindingLevel::Missing, KERNEL),
+    need("pkg-config", By::Tests, FindingLevel::Missing, RUNC),
+    need("libc.a", By::Tests, FindingLevel::Missing, RUNC),
+    need("libseccomp.a", By::Tests, FindingLevel::Missing, RUNC),
+    need("flex", By::Tests, FindingLevel::Missing, KERNEL),
+    need("bison", By::Tests, FindingLevel::Missing, KERNEL),
+    need("xz", By::Tests, FindingLevel::Missing, "unpacks Linux's trees for the project's tests"),
+    need("pip3", By::Tests, FindingLevel::Missing, "pytest and kconfiglib for the project's tests"),
+    need("tmux", By::Tests, FindingLevel::Missing, "the wizard in a terminal, for the project's tests"),
+    need("valgrind", By::Tests, FindingLevel::Missing, "the project's benches count instructions"),
 ];
 
 pub(super) fn inspect(goal: Goal) -> Vec<Finding> {
@@ -83,15 +88,15 @@ fn needs(goal: Goal) -> impl Iterator<Item = &'static Need> {
     NEEDS.iter().filter(move |need| need.by.is_of(goal))
 }
 
-pub(super) fn look(tool: &str, absent: Level, why: &str) -> Finding {
+pub(super) fn look(tool: &str, absent: FindingLevel, why: &str) -> Finding {
     match tools::find(tool) {
         Err(error) => {
             let fix = error.next().unwrap_or("install it and see that it is on PATH").to_owned();
             Finding::new(tool, absent, "not installed", why).fix(fix)
         }
         Ok(path) => match tools::version(tool) {
-            Ok(version) if version.is_empty() => Finding::new(tool, Level::Ok, path.display().to_string(), why),
-            Ok(version) => Finding::new(tool, Level::Ok, version, why),
+            Ok(version) if version.is_empty() => Finding::new(tool, FindingLevel::Ok, path.display().to_string(), why),
+            Ok(version) => Finding::new(tool, FindingLevel::Ok, version, why),
             Err(error) => {
                 let found = format!("{}: {}", path.display(), error.message());
                 Finding::new(tool, absent, found, why).fix(format!("look with: {tool} --version"))
@@ -104,12 +109,12 @@ pub(super) fn look(tool: &str, absent: Level, why: &str) -> Finding {
 fn terraform(goal: Goal) -> Finding {
     let why = "provision";
     if !goal.uses_terraform() {
-        return Finding::new("terraform", Level::Ok, "not needed for this target", why);
+        return Finding::new("terraform", FindingLevel::Ok, "not needed for this target", why);
     }
-    let here = ["terraform", "tofu"].map(|tool| look(tool, Level::Warning, why));
-    here.into_iter().find(|finding| finding.level == Level::Ok).unwrap_or_else(|| {
+    let here = ["terraform", "tofu"].map(|tool| look(tool, FindingLevel::Warning, why));
+    here.into_iter().find(|finding| finding.level == FindingLevel::Ok).unwrap_or_else(|| {
         let fix = "install terraform or tofu; without either, turnup builds OpenTofu itself, once, which needs go";
-        Finding::new("terraform", Level::Warning, "neither terraform nor tofu is installed", why).fix(fix)
+        Finding::new("terraform", FindingLevel::Warning, "neither terraform nor tofu is installed", why).fix(fix)
     })
 }
 

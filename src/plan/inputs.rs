@@ -124,7 +124,7 @@ mod tests {
             v: 1,
             seq,
             at: Timestamp::from_second(i64::try_from(seq).unwrap()).unwrap(),
-            entry: crate::state::Entry::Intent { step: step.into(), digest: String::new() },
+            entry: crate::state::JournalEntry::Intent { step: step.into(), digest: String::new() },
         };
         let state = State::default().replay(&[line(3, "provision/apply"), line(9, "bootstrap/api")]);
         let error = plan_inputs().describe_steps_since(Timestamp::from_second(5).unwrap(), &state);

@@ -11,7 +11,7 @@ use crate::artifacts::{Cache, host_root_digest};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
 use crate::error::{Error, Result};
 use crate::exec::{Failure, Run};
-use crate::phase::{Action, Check, Cx, Host as PhaseHost, Inputs, Manifest, Phase};
+use crate::phase::{Action, Check, Cx, Inputs, Manifest, Phase, PhaseHost};
 use crate::state::Store;
 use crate::unknown;
 
