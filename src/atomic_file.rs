@@ -12,7 +12,7 @@ pub(crate) const PREFIX: &str = ".part-";
 
 /// The mode of the new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum FileMode {
     /// This one, whatever the umask.
     Exact(u32),
     /// That of the file it replaces; where there is none, what the umask leaves of 0644.
@@ -28,11 +28,11 @@ pub(crate) struct AtomicFile {
 
 impl AtomicFile {
     /// An empty file beside `path`. It has its mode before its first byte.
-    pub(crate) fn create(path: &Path, mode: Mode) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, mode: FileMode) -> io::Result<Self> {
         let replaced = fs_err::metadata(path).ok().map(|metadata| metadata.permissions());
         let (first, exact) = match mode {
-            Mode::Exact(mode) => (0o600, Some(Permissions::from_mode(mode))),
-            Mode::Kept => (0o644, replaced),
+            FileMode::Exact(mode) => (0o600, Some(Permissions::from_mode(mode))),
+            FileMode::Kept => (0o644, replaced),
         };
         let temporary = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
@@ -75,7 +75,7 @@ impl Write for AtomicFile {
 }
 
 /// Replaces a file: a reader sees all of the old or all of the new content, also after a crash.
-pub(crate) fn replace(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8], mode: FileMode) -> io::Result<()> {
     let mut file = AtomicFile::create(path, mode)?;
     file.write_all(bytes)?;
     file.commit()
@@ -109,11 +109,11 @@ mod tests {
     fn a_file_has_its_mode_whatever_it_replaces() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        replace(&path, b"new", Mode::Exact(0o666)).unwrap();
+        replace(&path, b"new", FileMode::Exact(0o666)).unwrap();
         assert_eq!((mode_of(&path), fs_err::read(&path).unwrap()), (0o666, b"new".to_vec()));
-        replace(&path, b"newer", Mode::Kept).unwrap();
+        replace(&path, b"newer", FileMode::Kept).unwrap();
         assert_eq!((mode_of(&path), fs_err::read(&path).unwrap()), (0o666, b"newer".to_vec()));
-        replace(&path, b"", Mode::Exact(0o400)).unwrap();
+        replace(&path, b"", FileMode::Exact(0o400)).unwrap();
         assert_eq!((mode_of(&path), names(dir.path())), (0o400, vec!["file".to_owned()]));
     }
 
@@ -122,13 +122,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs_err::write(&path, "old").unwrap();
-        let mut file = AtomicFile::create(&path, Mode::Kept).unwrap();
+        let mut file = AtomicFile::create(&path, FileMode::Kept).unwrap();
         file.write_all(b"half").unwrap();
         let name = file.temporary().file_name().unwrap().to_str().unwrap().to_owned();
         assert!(name.starts_with(&format!("{PREFIX}{}-", std::process::id())), "{name}");
         assert_eq!(fs_err::read(&path).unwrap(), b"old");
         drop(file);
         assert_eq!(names(dir.path()), ["file"]);
-        assert!(replace(&dir.path().join("no/such/dir"), b"", Mode::Kept).is_err());
+        assert!(replace(&dir.path().join("no/such/dir"), b"", FileMode::Kept).is_err());
     }
 }

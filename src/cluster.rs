@@ -27,11 +27,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::artifacts::{ResolvedArtifacts, Sources};
 use crate::cloud::{Spec, Target};
 use crate::config::{Assignment, Network, Settings, TreeSource, refuse};
+use crate::doctor::{Goal, Subject};
 use crate::document::{self, Document, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
 use crate::inventory::{self, Host, Inventory, ListedHost, Role};
-use crate::phase::{Host as PhaseHost, Inputs, Manifest};
+use crate::phase::{Inputs, Manifest, PhaseHost};
 use crate::state::Store;
 
 use assets::AssetSettings;
@@ -181,9 +182,9 @@ impl Cluster {
 
     /// What the doctor is asked about.
     #[must_use]
-    pub fn doctor_subject(&self) -> crate::doctor::Subject<'_> {
-        crate::doctor::Subject {
-            target: self.settings.target.name(),
+    pub fn doctor_subject(&self) -> Subject<'_> {
+        Subject {
+            goal: Goal::Clusters(self.settings.target),
             dir: &self.work_dir,
             sources: self.settings.sources.clone(),
             kubernetes: Some(self.settings.kubernetes_version.clone()),

@@ -195,7 +195,7 @@ pub(crate) mod hostile {
     use serde_json::json;
 
     use super::*;
-    use crate::json::Step;
+    use crate::json::PathStep;
 
     const TEXTS: [&str; 9] =
         ["-oProxyCommand=id", "a\nb", "a\r", "\u{1b}[2J", "\u{9b}2J", "\u{202e}a", "a\0b", "\u{7f}", "a\tb"];
@@ -209,16 +209,17 @@ pub(crate) mod hostile {
         let mut waiting = vec![(Vec::new(), String::new())];
         while let Some((path, place)) = waiting.pop() {
             let value = path.iter().fold(sample, |value, step| match step {
-                Step::Key(key) => &value[key],
-                Step::Index(at) => &value[*at],
+                PathStep::Key(key) => &value[key],
+                PathStep::Index(at) => &value[*at],
             });
             match value {
                 Value::Object(members) => waiting.extend(members.keys().map(|key| {
                     let dot = if place.is_empty() { "" } else { "." };
-                    ([path.clone(), vec![Step::Key(key.clone())]].concat(), format!("{place}{dot}{key}"))
+                    ([path.clone(), vec![PathStep::Key(key.clone())]].concat(), format!("{place}{dot}{key}"))
                 })),
                 Value::Array(items) => waiting.extend(
-                    (0..items.len()).map(|at| ([path.clone(), vec![Step::Index(at)]].concat(), format!("{place}[]"))),
+                    (0..items.len())
+                        .map(|at| ([path.clone(), vec![PathStep::Index(at)]].concat(), format!("{place}[]"))),
                 ),
                 Value::String(_) => {
                     let fields = D::fields();
@@ -228,8 +229,8 @@ pub(crate) mod hostile {
                     for text in TEXTS {
                         let mut changed = sample.clone();
                         *path.iter().fold(&mut changed, |value, step| match step {
-                            Step::Key(key) => &mut value[key],
-                            Step::Index(at) => &mut value[*at],
+                            PathStep::Key(key) => &mut value[key],
+                            PathStep::Index(at) => &mut value[*at],
                         }) = json!(text);
                         let is_taken = from_incomplete::<D>("sample", &changed).is_ok();
                         let is_free = ["text", "word", "path"].iter().any(|free| known.1.starts_with(free));

@@ -5,9 +5,7 @@
 //! read; nothing here makes a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +17,7 @@ pub mod volume;
 
 mod listed_host;
 
+pub use crate::format::Taint;
 pub use listed_host::ListedHost;
 pub use volume::Disk;
 
@@ -149,55 +148,6 @@ pub struct Host {
     /// The same as a volume that the host attaches by its cloud's API; never both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_volume: Option<volume::Volume>,
-}
-
-/// What keeps pods off a node that do not tolerate it; in JSON a text: `KEY=VALUE:EFFECT` or
-/// `KEY:EFFECT`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Taint {
-    /// A label's key.
-    pub key: String,
-    /// A label's value; may be empty.
-    pub value: String,
-    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
-    pub effect: String,
-}
-
-impl FromStr for Taint {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let wrong = || format!("`{text}` is no taint such as dedicated=gpu:NoSchedule");
-        let (taint, effect) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
-        let known = matches!(effect, "NoSchedule" | "PreferNoSchedule" | "NoExecute");
-        if key.is_empty() || !known {
-            return Err(wrong());
-        }
-        Ok(Self { key: key.into(), value: value.into(), effect: effect.into() })
-    }
-}
-
-impl TryFrom<String> for Taint {
-    type Error = String;
-
-    fn try_from(text: String) -> std::result::Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Taint> for String {
-    fn from(taint: Taint) -> Self {
-        taint.to_string()
-    }
-}
-
-impl fmt::Display for Taint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let equals = if self.value.is_empty() { "" } else { "=" };
-        write!(f, "{}{equals}{}:{}", self.key, self.value, self.effect)
-    }
 }
 
 /// How to log in to a host.

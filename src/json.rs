@@ -25,7 +25,7 @@ impl fmt::Display for Position {
 
 /// A value that is no object, with its path through the objects around it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct NamedValue {
     /// The keys, from the outermost to the value's own.
     pub keys: Vec<String>,
     /// The value, never an object with members.
@@ -60,7 +60,7 @@ pub(crate) struct Duplicate {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Document {
     /// The values in the order of the file.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<NamedValue>,
     /// Keys that occur twice.
     pub duplicates: Vec<Duplicate>,
 }
@@ -81,7 +81,7 @@ pub(crate) fn parse(text: &str) -> Result<Document, Malformed> {
 
 /// One step into a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PathStep {
     /// The member of an object with this key.
     Key(String),
     /// The element of a list, counted from 0.
@@ -90,7 +90,7 @@ pub(crate) enum Step {
 
 /// Where the value stands to which these steps lead; nothing when they lead nowhere. The text must
 /// be JSON.
-pub(crate) fn locate(text: &str, path: &[Step]) -> Option<Position> {
+pub(crate) fn locate(text: &str, path: &[PathStep]) -> Option<Position> {
     let mut scanner = Scanner { text, at: 0, document: Document::default() };
     scanner.skip_blanks();
     path.iter().try_for_each(|step| scanner.enter(step))?;
@@ -163,8 +163,8 @@ impl Scanner<'_> {
     }
 
     /// Goes from a value to the part of it that the step names.
-    fn enter(&mut self, step: &Step) -> Option<()> {
-        let (open, close) = if matches!(step, Step::Key(_)) { (b'{', b'}') } else { (b'[', b']') };
+    fn enter(&mut self, step: &PathStep) -> Option<()> {
+        let (open, close) = if matches!(step, PathStep::Key(_)) { (b'{', b'}') } else { (b'[', b']') };
         if self.text.as_bytes().get(self.at) != Some(&open) {
             return None;
         }
@@ -172,12 +172,12 @@ impl Scanner<'_> {
         let mut index = 0;
         while self.text.as_bytes().get(self.at).is_some_and(|mark| *mark != close) {
             let is_here = match step {
-                Step::Key(wanted) => {
+                PathStep::Key(wanted) => {
                     let is_key = self.read_scalar().as_str() == Some(wanted);
                     self.skip_mark();
                     is_key
                 }
-                Step::Index(wanted) => index == *wanted,
+                PathStep::Index(wanted) => index == *wanted,
             };
             if is_here {
                 return Some(());
@@ -229,7 +229,7 @@ impl Scanner<'_> {
             // An object without members still claims its name.
             if self.document.entries.len() == before {
                 let value = Value::Object(serde_json::Map::new());
-                self.document.entries.push(Entry { keys: keys.clone(), value, key_at, value_at });
+                self.document.entries.push(NamedValue { keys: keys.clone(), value, key_at, value_at });
             }
             return;
         }
@@ -239,7 +239,7 @@ impl Scanner<'_> {
         } else {
             self.read_scalar()
         };
-        self.document.entries.push(Entry { keys: keys.clone(), value, key_at, value_at });
+        self.document.entries.push(NamedValue { keys: keys.clone(), value, key_at, value_at });
     }
 
     /// Reads `[ … ]` or `{ … }` and the blanks after it.
@@ -322,12 +322,14 @@ mod tests {
     #[test]
     fn the_place_of_a_value_is_found_by_its_steps() {
         let text = "{\"a\": [1, {\"x\": \"]},\"}, []],\n  \"b\": {\"c\": {}, \"d\": [[2], [\"ä\", 3]]}}";
-        let key = |key: &str| Step::Key(key.to_owned());
-        let place = |path: &[Step]| locate(text, path);
+        let key = |key: &str| PathStep::Key(key.to_owned());
+        let place = |path: &[PathStep]| locate(text, path);
         assert_eq!(place(&[]), Some(at(1, 1)));
-        assert_eq!(place(&[key("a"), Step::Index(1), key("x")]), Some(at(1, 17)));
-        assert_eq!(place(&[key("b"), key("d"), Step::Index(1), Step::Index(1)]), Some(at(2, 35)));
-        for path in [vec![key("c")], vec![Step::Index(0)], vec![key("a"), Step::Index(3)], vec![key("a"), key("x")]] {
+        assert_eq!(place(&[key("a"), PathStep::Index(1), key("x")]), Some(at(1, 17)));
+        assert_eq!(place(&[key("b"), key("d"), PathStep::Index(1), PathStep::Index(1)]), Some(at(2, 35)));
+        for path in
+            [vec![key("c")], vec![PathStep::Index(0)], vec![key("a"), PathStep::Index(3)], vec![key("a"), key("x")]]
+        {
             assert_eq!(place(&path), None, "{path:?}");
         }
     }
@@ -374,8 +376,8 @@ mod tests {
                 proptest::prop_assert!(found.starts_with(&first), "{found} is not {first}");
                 let with = |step| [path.clone(), vec![step]].concat();
                 match value {
-                    Value::Object(all) => waiting.extend(all.iter().map(|(key, one)| (with(Step::Key(key.clone())), one))),
-                    Value::Array(all) => waiting.extend(all.iter().enumerate().map(|(at, one)| (with(Step::Index(at)), one))),
+                    Value::Object(all) => waiting.extend(all.iter().map(|(key, one)| (with(PathStep::Key(key.clone())), one))),
+                    Value::Array(all) => waiting.extend(all.iter().enumerate().map(|(at, one)| (with(PathStep::Index(at)), one))),
                     _ => {}
                 }
             }

@@ -49,9 +49,9 @@
 //! | `phase` | steps, graph, plan, engine, events |
 //! | `report` | shows events: bars, lines, JSON; times and what decided them |
 //! | `artifacts` | binaries and images by digest: lock file, cache, sources |
-//! | `doctor` | what this machine has and lacks |
 //! | `inventory` | the nouns that all phases share: hosts, roles, taints, disks, the API's endpoint |
 //! | `cloud` | everything that differs between clouds, a directory each; targets |
+//! | `doctor` | what this machine has and lacks |
 //! | `cluster` | what all phases are given: typed settings, templates, directory, connections |
 //! | `provision` | phase 1: drives Terraform; writes the inventory; hosts on this machine |
 //! | `node` | what runs on a host: brings it to its node config |

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::digest::{Digest, Hasher};
-use crate::atomic_file::{AtomicFile, Mode, sync_directory};
+use crate::atomic_file::{AtomicFile, FileMode, sync_directory};
 use crate::{Context, Error, Result};
 
 /// The cache of one user, shared by all clusters and all concurrent runs.
@@ -218,7 +218,7 @@ impl Cache {
         let text = serde_json::to_vec(stamp).context("a stamp cannot be written as JSON")?;
         let path = self.stamp_path(digest);
         let write = || -> io::Result<()> {
-            let mut file = AtomicFile::create(&path, Mode::Exact(0o600))?;
+            let mut file = AtomicFile::create(&path, FileMode::Exact(0o600))?;
             file.write_all(&text)?;
             file.commit_unsynced()
         };

@@ -15,7 +15,7 @@ use super::fetch::Blob;
 use super::platform::Platform;
 use super::progress::Watch;
 use super::selection::Artifact;
-use crate::atomic_file::{AtomicFile, Mode};
+use crate::atomic_file::{AtomicFile, FileMode};
 use crate::{Context, Result};
 
 #[derive(Serialize)]
@@ -84,7 +84,7 @@ fn export_own(own: &Path, blobs: &Path) -> Result<Entry> {
 /// A file that a web server can read, which may run as another user.
 fn write(path: &Path, write_to: impl FnOnce(&mut AtomicFile) -> Result<()>) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
-    let mut file = AtomicFile::create(path, Mode::Exact(0o644)).context(failed())?;
+    let mut file = AtomicFile::create(path, FileMode::Exact(0o644)).context(failed())?;
     write_to(&mut file)?;
     file.commit().context(failed())
 }

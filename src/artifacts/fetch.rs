@@ -12,7 +12,7 @@ use super::cache::Cache;
 use super::digest::{Digest, Hasher};
 use super::gobuild::{Order, executable_name};
 use super::keylock::KeyLock;
-use super::lock::{Origin, Pin};
+use super::lock::{DigestOrigin, Pin};
 use super::progress::Watch;
 use super::selection::{Artifact, Binary, Image, Variant};
 use super::sources::{Location, Source, Sources};
@@ -375,7 +375,7 @@ fn not_reproduced(artifact: &Artifact, binary: &Binary, got: &Digest, log: &Path
         Error::permanent(format!("the build of {artifact} is not the one that the lock file pins; it was refused"));
     for pin in &artifact.pins {
         let with = match &pin.origin {
-            Origin::SourceBuild { c_toolchain: Some(with) } => format!(" built with {with}"),
+            DigestOrigin::SourceBuild { c_toolchain: Some(with) } => format!(" built with {with}"),
             _ => String::new(),
         };
         error = error.evidence(format!("expected sha256 {}{with}", pin.sha256));

@@ -39,7 +39,7 @@ pub struct Pin {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// How digest and size became known.
-    pub origin: Origin,
+    pub origin: DigestOrigin,
 }
 
 impl Pin {
@@ -53,7 +53,7 @@ impl Pin {
 /// How a digest became known; it says how far to trust it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Origin {
+pub enum DigestOrigin {
     /// A build from the Go module, which is reproducible.
     SourceBuild {
         /// The C compiler, linker and libraries that have a say in the bytes: `cpp-12

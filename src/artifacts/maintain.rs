@@ -16,12 +16,12 @@ use super::download;
 use super::gobuild::{Order, executable_name};
 use super::image::image_tar;
 use super::keylock::KeyLock;
-use super::lock::{LARGEST, LOCK_FILE, Lock, Origin, Pin, Pins};
+use super::lock::{DigestOrigin, LARGEST, LOCK_FILE, Lock, Pin, Pins};
 use super::platform::Platform;
 use super::progress::Watch;
 use super::selection::{Artifact, Kind, Variant, make_binary, make_image};
 use super::size::Size;
-use crate::atomic_file::{self, Mode};
+use crate::atomic_file::{self, FileMode};
 use crate::exec::tools;
 use crate::{Context, Error, Result};
 
@@ -30,7 +30,7 @@ const LARGEST_LIST: u64 = 1 << 20;
 
 /// A digest that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct RecordedDigest {
     /// The artifact: `kubelet`, `image/kube-proxy`.
     pub artifact: String,
     /// Its version.
@@ -48,7 +48,7 @@ pub fn rewrite_lock(
     platform: &Platform,
     cache: &Cache,
     watch: &dyn Watch,
-) -> Result<Vec<Change>> {
+) -> Result<Vec<RecordedDigest>> {
     let version = add_version(lock, kubernetes)?;
     let mut changes = Vec::new();
     for module in lock.sets[&version].clone() {
@@ -67,7 +67,7 @@ pub fn pin_upstream(
     platform: &Platform,
     cache: &Cache,
     watch: &dyn Watch,
-) -> Result<Vec<Change>> {
+) -> Result<Vec<RecordedDigest>> {
     let version = lock.find_version(kubernetes)?.to_owned();
     let mut changes = Vec::new();
     for module in lock.sets[&version].clone() {
@@ -84,7 +84,7 @@ pub fn pin_upstream(
             let path = work.work().join("file");
             let sha256 = download::fetch_url(url, Size::AtMost(LARGEST), &path, watch)?;
             let origin = match (binary.upstream_checksums, published) {
-                (Some(list), Some(published)) if published == sha256 => Origin::ChecksumFile { url: list, on },
+                (Some(list), Some(published)) if published == sha256 => DigestOrigin::ChecksumFile { url: list, on },
                 (Some(list), Some(published)) => {
                     return Err(Error::permanent(format!(
                         "{url} is not the file that {list} names; nothing was recorded"
@@ -97,7 +97,7 @@ pub fn pin_upstream(
                     watch.progress(&format!(
                         "{name}: nothing but this connection vouches for {url}; recorded as a first download"
                     ));
-                    Origin::FirstDownload { url: url.clone(), on }
+                    DigestOrigin::FirstDownload { url: url.clone(), on }
                 }
             };
             files.insert(name.clone(), Made::adopt(cache, &path, sha256, origin)?);
@@ -129,7 +129,7 @@ fn find_checksum(text: &str, name: &str) -> Option<Digest> {
 pub fn write_lock(lock: &Lock, dir: &Path) -> Result<PathBuf> {
     let path = dir.join(LOCK_FILE);
     let text = lock.to_text()?;
-    atomic_file::replace(&path, text.as_bytes(), Mode::Exact(0o644))
+    atomic_file::replace(&path, text.as_bytes(), FileMode::Exact(0o644))
         .context(format!("cannot replace {}", path.display()))?;
     Ok(path)
 }
@@ -172,7 +172,7 @@ struct Made {
 }
 
 impl Made {
-    fn adopt(cache: &Cache, file: &Path, sha256: Digest, origin: Origin) -> Result<Self> {
+    fn adopt(cache: &Cache, file: &Path, sha256: Digest, origin: DigestOrigin) -> Result<Self> {
         let size = Some(fs_err::metadata(file)?.len());
         Ok(Self { pin: Pin { sha256, size, origin }, path: cache.adopt(file, &sha256, 0o555)? })
     }
@@ -197,7 +197,7 @@ fn build_unpinned(lock: &Lock, name: &str, platform: &Platform, cache: &Cache, w
     let mut files = Files::new();
     for (binary, spec) in module.binaries.iter() {
         let file = out.join(executable_name(&spec.package));
-        let origin = Origin::SourceBuild { c_toolchain: c_toolchain.clone() };
+        let origin = DigestOrigin::SourceBuild { c_toolchain: c_toolchain.clone() };
         files.insert(binary.clone(), Made::adopt(cache, &file, Digest::of_file(&file)?, origin)?);
     }
     Ok(files)
@@ -211,7 +211,7 @@ struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    fn record(&self, lock: &mut Lock, changes: &mut Vec<Change>) -> Result<()> {
+    fn record(&self, lock: &mut Lock, changes: &mut Vec<RecordedDigest>) -> Result<()> {
         let images = self.hash_images(lock)?;
         let Some(module) = lock.modules.get_mut(self.module) else { return Ok(()) };
         let (version, has_c) = (module.version.clone(), module.cgo.is_some());
@@ -226,7 +226,7 @@ impl Recording<'_> {
             if let Some(pin) = pins.iter_mut().find(|pin| pin.sha256 == new.sha256) {
                 *pin = new.clone();
             } else {
-                changes.push(Change { artifact, version: version.clone(), old, new: new.sha256 });
+                changes.push(RecordedDigest { artifact, version: version.clone(), old, new: new.sha256 });
                 pins.push(new.clone());
             }
         };
@@ -272,7 +272,7 @@ impl Recording<'_> {
             let mut hasher = Hasher::new(io::sink());
             image_tar(&artifact, &paths, &mut hasher)?;
             let size = Some(hasher.count());
-            pins.insert(name.clone(), Pin { sha256: hasher.finish().1, size, origin: Origin::Assembled });
+            pins.insert(name.clone(), Pin { sha256: hasher.finish().1, size, origin: DigestOrigin::Assembled });
         }
         Ok(pins)
     }

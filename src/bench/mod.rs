@@ -28,7 +28,7 @@ use workspace::Workspace;
 
 /// What is measured.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct BenchPlan {
     /// How many clusters of each kind.
     pub runs: usize,
     /// How many workers beside the one control-plane host.
@@ -114,7 +114,12 @@ pub(crate) struct Round {
 }
 
 /// Runs everything; `tell` hears in a line what is being done.
-pub(crate) fn run(plan: &Plan, settings: &Settings, source: &TreeSource, tell: &dyn Fn(&str)) -> Result<BenchReport> {
+pub(crate) fn run(
+    plan: &BenchPlan,
+    settings: &Settings,
+    source: &TreeSource,
+    tell: &dyn Fn(&str),
+) -> Result<BenchReport> {
     signals::install()?;
     fs_err::create_dir_all(&plan.dir)?;
     let measured = run_tables(plan, settings, source, tell);
@@ -124,7 +129,7 @@ pub(crate) fn run(plan: &Plan, settings: &Settings, source: &TreeSource, tell: &
 }
 
 fn run_tables(
-    plan: &Plan,
+    plan: &BenchPlan,
     settings: &Settings,
     source: &TreeSource,
     tell: &dyn Fn(&str),
@@ -139,7 +144,7 @@ fn run_tables(
 
 /// Who goes first changes from round to round.
 fn run_round(
-    plan: &Plan,
+    plan: &BenchPlan,
     settings: &Settings,
     source: &TreeSource,
     start: Start,
@@ -164,7 +169,7 @@ fn run_round(
     Ok(Round { turnup: turnup.ok_or_else(missing)?, kubeadm })
 }
 
-fn run_side(plan: &Plan, settings: &Settings, source: &TreeSource, start: Start, side: Side) -> Result<Sample> {
+fn run_side(plan: &BenchPlan, settings: &Settings, source: &TreeSource, start: Start, side: Side) -> Result<Sample> {
     let subnet = if side == Side::Turnup { &plan.subnet } else { &plan.peer_subnet };
     let name = format!("bench-{}", side.name());
     let place = Workspace::make(&plan.dir, settings, source, &name, subnet, plan.workers)?;

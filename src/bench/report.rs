@@ -10,7 +10,7 @@ use crate::report::Table;
 
 use super::milestone::Milestone;
 use super::statistics::Spread;
-use super::{Plan, Round, Sample, Side, Start};
+use super::{BenchPlan, Round, Sample, Side, Start};
 
 /// Name and version of the JSON form.
 const SCHEMA: &str = "turnup.bench/1";
@@ -48,7 +48,7 @@ impl Row {
 }
 
 impl BenchReport {
-    pub(super) fn new(plan: &Plan, kubernetes: String, tables: &[(Start, Vec<Round>)]) -> Self {
+    pub(super) fn new(plan: &BenchPlan, kubernetes: String, tables: &[(Start, Vec<Round>)]) -> Self {
         let rows = |rounds: &[Round]| {
             let milestones = Milestone::ALL.into_iter();
             let mut rows: Vec<Row> = milestones
@@ -164,7 +164,7 @@ mod tests {
 
     fn report(pairs: &[(f64, Option<f64>)]) -> BenchReport {
         let round = |(ours, theirs): &(f64, Option<f64>)| Round { turnup: sample(*ours), kubeadm: theirs.map(sample) };
-        let plan = Plan {
+        let plan = BenchPlan {
             runs: pairs.len(),
             workers: 0,
             starts: vec![Start::Preloaded],

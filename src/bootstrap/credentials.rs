@@ -32,7 +32,7 @@ const MOMENT: Duration = Duration::from_mins(10);
 
 /// A request for a credential.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct CredentialRequest {
     /// The user.
     pub user: String,
     /// The user's groups.
@@ -43,7 +43,7 @@ pub struct Order {
     pub reason: Option<String>,
 }
 
-impl Order {
+impl CredentialRequest {
     /// A break-glass credential of the operator.
     #[must_use]
     pub fn break_glass(life: Duration, reason: String) -> Self {

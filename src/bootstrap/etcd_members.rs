@@ -25,7 +25,9 @@ pub(super) enum Stage {
     /// No member was started.
     Planned,
     /// Some may have been; whether they are a majority is not known.
-    Begun,
+    // The word of earlier versions.
+    #[serde(alias = "begun")]
+    Started,
     /// They were a majority once: members come and go by etcd's own word.
     Established,
 }
@@ -197,7 +199,7 @@ impl Members {
         let stays = |name: &str| stay.iter().any(|member: &Member| member.name == name);
         let (left, _): (Vec<Member>, _) = self.all.iter().cloned().partition(|member| !stays(&member.name));
         let comes = inventory.control_planes().any(|host| !stays(&host.name));
-        if self.stage == Stage::Begun && (comes || !left.is_empty()) {
+        if self.stage == Stage::Started && (comes || !left.is_empty()) {
             return Err(self.unfinished(inventory));
         }
         let mut urls: Vec<String> =
@@ -219,7 +221,7 @@ impl Members {
     pub(super) fn unfinished(&self, inventory: &Inventory) -> Error {
         let first = self.names().join(" ");
         Error::config("the control-plane hosts were changed before etcd had a majority of them")
-            .evidence(format!("its first start was begun with: {}", self.names().join(", ")))
+            .evidence(format!("the members of its first start: {}", self.names().join(", ")))
             .evidence(format!("the inventory has: {}; or one of them is another machine by now", wanted(inventory)))
             .hint(format!(
                 "put the first ones back until `turnup up` has ended; or, with them back, start again: turnup reset {first}"
@@ -298,7 +300,7 @@ mod tests {
         let store = Store::open(dir.path()).unwrap();
         let count = || Members::count_at_once(&store, &inventory_of(&THREE)).unwrap();
         assert_eq!((count(), Members::count_at_once(&store, &inventory_of(&THREE[..1])).unwrap()), (2, 1));
-        for (stage, expected) in [(Stage::Begun, 2), (Stage::Established, 1)] {
+        for (stage, expected) in [(Stage::Started, 2), (Stage::Established, 1)] {
             let known = Members { stage, ..members(&THREE) };
             store.write_file(FILE, crate::document::render(FILE, &known).unwrap().as_bytes(), 0o600).unwrap();
             assert_eq!(count(), expected);
@@ -315,16 +317,21 @@ mod tests {
     }
 
     #[test]
+    fn the_word_of_earlier_versions_is_read() {
+        assert_eq!(serde_json::from_value::<Stage>("begun".into()).unwrap(), Stage::Started);
+    }
+
+    #[test]
     fn without_a_majority_the_list_stays() {
-        let begun = Members { stage: Stage::Begun, ..members(&THREE) };
-        assert_eq!(plan(begun.clone(), &THREE, &[]).unwrap(), (begun.clone(), Vec::new()));
-        let error = plan(begun.clone(), &THREE[..1], &[]).unwrap_err().render();
+        let started = Members { stage: Stage::Started, ..members(&THREE) };
+        assert_eq!(plan(started.clone(), &THREE, &[]).unwrap(), (started.clone(), Vec::new()));
+        let error = plan(started.clone(), &THREE[..1], &[]).unwrap_err().render();
         insta::assert_snapshot!(error);
         let other = [THREE[0], THREE[1], ("c", "10.0.0.3", "2")];
-        assert!(plan(begun.clone(), &other, &[]).is_err(), "a machine was replaced");
-        assert!(plan(begun.clone(), &other, &["c"]).is_ok(), "its data came along");
+        assert!(plan(started.clone(), &other, &[]).is_err(), "a machine was replaced");
+        assert!(plan(started.clone(), &other, &["c"]).is_ok(), "its data came along");
         let others = THREE.map(|(name, address, _)| (name, address, "2"));
-        let (again, left) = plan(begun, &others, &[]).unwrap();
+        let (again, left) = plan(started, &others, &[]).unwrap();
         assert_eq!((again.stage, left.len()), (Stage::Planned, 0), "nothing is left of the first start");
     }
 

@@ -157,15 +157,15 @@ pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()
 pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
     let inventory = cluster.inventory()?;
     let goes = |name: &str| hosts.iter().any(|host| host.name == name);
-    let was_begun = |host: &Host| Ok(cluster.store.read(file_of(&host.name))?.is_some());
+    let was_started = |host: &Host| Ok(cluster.store.read(file_of(&host.name))?.is_some());
     match Members::find(&cluster.store)? {
-        Some(members) if members.stage == Stage::Begun => return Err(members.unfinished(&inventory)),
+        Some(members) if members.stage == Stage::Started => return Err(members.unfinished(&inventory)),
         Some(members) if members.stage == Stage::Established && members.all.iter().all(|member| goes(&member.name)) => {
             return Err(Error::config("all hosts of the control plane would go, and all data of etcd with them").hint(
                 "set the configuration back; or give the data up, with the configuration as it was: turnup down",
             ));
         }
-        None if hosts.iter().map(|host| was_begun(host)).collect::<Result<Vec<bool>>>()?.contains(&true) => {
+        None if hosts.iter().map(|host| was_started(host)).collect::<Result<Vec<bool>>>()?.contains(&true) => {
             return Err(Error::precondition(format!("{FILE} is missing, so the members of etcd are unknown")).hint(
                 "set the configuration back; turnup bootstrap (reads the members from the hosts and recreates it); then change it again",
             ));
@@ -192,7 +192,7 @@ pub(super) fn start(
     let (cluster, rolling_lock) = (&*node.cluster, &*node.rolling_lock);
     let members = Members::read(cluster, &node.inventory)?;
     if members.stage != Stage::Established {
-        rolling_lock.change(cluster, |members| members.stage = members.stage.max(Stage::Begun))?;
+        rolling_lock.change(cluster, |members| members.stage = members.stage.max(Stage::Started))?;
         bring_up()?;
         return rolling_lock.change(cluster, |members| members.stage = Stage::Established);
     }

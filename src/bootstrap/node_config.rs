@@ -33,10 +33,19 @@ use super::node_config_builder::{NodeConfigBuilder, node_directories};
 use super::node_target::{Group, NodeTarget};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
 
+/// Where node configs lie below the cluster's directory.
+pub const DIRECTORY: &str = "node-config";
+
 /// Where a node config lies below the cluster's directory.
 #[must_use]
 pub fn file_of(node: &str) -> String {
-    format!("node-config/{node}.json")
+    format!("{DIRECTORY}/{node}.json")
+}
+
+/// The node whose config this path names.
+#[must_use]
+pub fn node_of(path: &str) -> Option<&str> {
+    path.strip_prefix(DIRECTORY)?.strip_prefix('/')?.strip_suffix(".json")
 }
 
 /// Where the facts of a host lie below the cluster's directory.

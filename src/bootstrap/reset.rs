@@ -13,7 +13,7 @@ use super::host_connection::HostConnection;
 
 /// What became of one host.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum ResetOutcome {
     /// So many things were removed or put back.
     Clean(usize),
     /// ssh does not get there.
@@ -29,21 +29,21 @@ pub fn reset(
     hosts: &[&Host],
     parallel: usize,
     cx: &(dyn Fn(&Host) -> Result<Cx> + Sync),
-) -> Vec<Outcome> {
+) -> Vec<ResetOutcome> {
     parallel::map(hosts, parallel, |host| {
-        cx(host).and_then(|cx| reset_host(cluster, host, &cx)).unwrap_or_else(Outcome::Failed)
+        cx(host).and_then(|cx| reset_host(cluster, host, &cx)).unwrap_or_else(ResetOutcome::Failed)
     })
 }
 
-fn reset_host(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<Outcome> {
+fn reset_host(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<ResetOutcome> {
     cx.check()?;
     let connection = HostConnection::new(cluster, host, cx)?;
     if let Err(error) = connection.greet() {
         cx.check()?;
-        return Ok(Outcome::Unreachable(error));
+        return Ok(ResetOutcome::Unreachable(error));
     }
     connection.copy_turnup(cluster)?;
-    connection.node_down(cx).map(Outcome::Clean)
+    connection.node_down(cx).map(ResetOutcome::Clean)
 }
 
 /// Tells the cluster that these hosts leave it: their Node objects go, so that their pods go

@@ -9,8 +9,8 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::artifacts::{
-    Artifact, Blob, Cache, Change, Digest, Health, Lock, Platform, Selection, Sources, Watch, describe_components,
-    export_mirror, pin_upstream, rewrite_lock, write_lock, write_reference,
+    Artifact, Blob, Cache, Digest, Health, Lock, Platform, RecordedDigest, Selection, Sources, Watch,
+    describe_components, export_mirror, pin_upstream, rewrite_lock, write_lock, write_reference,
 };
 use crate::component::{Difference, Reference, compare};
 use crate::config::TreeSource;
@@ -151,7 +151,7 @@ fn show(entry: Option<&serde_json::Value>) -> String {
     entry.map_or_else(|| "nothing".to_owned(), ToString::to_string)
 }
 
-type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<Change>>;
+type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<RecordedDigest>>;
 
 struct ArtifactsContext<'a> {
     args: &'a Args,

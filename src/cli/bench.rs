@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::bench::{self, Plan, Start};
+use crate::bench::{self, BenchPlan, Start};
 use crate::config::{Network, TreeSource};
 use crate::error::{Context as _, Error, Result};
 
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
     let settings = global.settings_or_default(&source)?;
-    let plan = Plan {
+    let plan = BenchPlan {
         runs: args.runs.into(),
         workers: args.workers,
         starts: match args.start {

@@ -7,7 +7,7 @@ use owo_colors::OwoColorize as _;
 use crate::Result;
 use crate::cluster::artifact_sources;
 use crate::config::{Settings, TreeSource};
-use crate::doctor::{self, Finding, Level, Subject};
+use crate::doctor::{self, Finding, FindingLevel, Goal, Subject};
 use crate::report::Table;
 
 use super::{Global, Printer};
@@ -16,8 +16,8 @@ use super::{Global, Printer};
 /// required is missing.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// What to look for: local, baremetal, development; the configuration's target, else local,
-    /// when not given
+    /// What to look for: a target, or development for the project's tests; the configuration's
+    /// target, else local, when not given
     #[arg(long)]
     target: Option<String>,
     /// Install the missing packages first (as root, with the system's package manager)
@@ -29,9 +29,9 @@ pub struct Args {
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let settings = configured(global);
     let configured = |name: &str| settings.as_ref().and_then(|settings| settings.get(name).ok());
-    let target =
-        args.target.clone().or_else(|| configured("phase1.cloud_provider")).unwrap_or_else(|| "local".to_owned());
-    let mut subject = Subject::of(&target);
+    let target = args.target.clone().or_else(|| configured("phase1.cloud_provider"));
+    let goal = target.map_or(Ok(Goal::LOCAL), |name| Goal::of(&name))?;
+    let mut subject = Subject::of(goal);
     subject.kubernetes = configured("phase2.kubernetes_version");
     subject.root_suite = configured("phase1.local.root_suite").unwrap_or(subject.root_suite);
     subject.sources = settings.as_ref().and_then(|settings| artifact_sources(settings).ok()).unwrap_or(subject.sources);
@@ -44,14 +44,16 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     }
     let mut findings = doctor::inspect(&subject);
     if printer.is_json() {
-        printer.json(&serde_json::json!({"schema": "turnup.doctor/1", "target": target, "findings": findings}))?;
+        printer.json(
+            &serde_json::json!({"schema": "turnup.doctor/1", "target": goal.to_string(), "findings": findings}),
+        )?;
     } else {
         if global.quiet {
-            findings.retain(|finding| finding.level != Level::Ok);
+            findings.retain(|finding| finding.level != FindingLevel::Ok);
         }
         print(&findings, printer)?;
     }
-    doctor::require(&target, &findings)
+    doctor::require(goal, &findings)
 }
 
 /// The doctor is asked before there is a configuration, and when it is broken.
@@ -75,9 +77,9 @@ fn print(findings: &[Finding], printer: &Printer) -> Result<()> {
     let mut table = Table::new(&["", "what", "found", "needed by"]);
     for finding in findings {
         let mark = match finding.level {
-            Level::Ok => "ok",
-            Level::Warning => "warn",
-            Level::Missing => "MISS",
+            FindingLevel::Ok => "ok",
+            FindingLevel::Warning => "warn",
+            FindingLevel::Missing => "MISS",
         };
         table.row([mark, &finding.name, &shorten(&finding.found), &finding.needed_by]);
     }

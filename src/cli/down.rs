@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::bootstrap::cloud_resources::{
     CloudResource, CloudResources, delete_cloud_resources, find_cloud_resources, record_orphans,
 };
-use crate::bootstrap::reset::{self, Outcome};
+use crate::bootstrap::reset::{self, ResetOutcome};
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Class, Context as _, Error, Result};
@@ -291,15 +291,15 @@ pub(super) fn reset_hosts(session: &Session, hosts: &[&Host], parallel: usize, f
     let (mut failed, mut class) = (Vec::new(), Class::Transient);
     for (host, outcome) in hosts.iter().zip(reset::reset(&session.cluster, hosts, parallel, &context)) {
         let message = match outcome {
-            Outcome::Clean(count) => format!("{}: clean, {count} things removed or put back", host.name),
-            Outcome::Unreachable(error) if forget.is_none() => {
+            ResetOutcome::Clean(count) => format!("{}: clean, {count} things removed or put back", host.name),
+            ResetOutcome::Unreachable(error) if forget.is_none() => {
                 format!("{}: forgotten as it is: {}", host.name, error.message())
             }
-            Outcome::Unreachable(error) => {
+            ResetOutcome::Unreachable(error) => {
                 failed.push(format!("{}: {}", host.name, error.message()));
                 continue;
             }
-            Outcome::Failed(error) => {
+            ResetOutcome::Failed(error) => {
                 class = error.class();
                 failed.push(format!("{}: {}", host.name, error.message()));
                 failed.extend(error.evidence_lines().iter().map(|line| format!("  {line}")));

@@ -125,7 +125,7 @@ fn list(store: &Store, runs: &[KeptRun], printer: &Printer) -> Result<()> {
             json!({
                 "run": run.id, "command": run.command(), "began": past.began.map(|at| at.to_string()),
                 "result": verdict, "seconds": past.seconds,
-                "ran": ran, "unchanged": unchanged, "failed": failed, "not_begun": blocked,
+                "ran": ran, "unchanged": unchanged, "failed": failed, "not_started": blocked,
                 "file": run.path.display().to_string(),
             })
         };

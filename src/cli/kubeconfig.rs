@@ -8,12 +8,12 @@ use std::time::Duration;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use serde_json::json;
 
-use crate::bootstrap::credentials::{MASTERS, Order, write_kubeconfig};
+use crate::bootstrap::credentials::{CredentialRequest, MASTERS, write_kubeconfig};
 use crate::bootstrap::{KUBECONFIG, seal};
 use crate::cluster::Cluster;
 use crate::config::{parse_duration, people};
 use crate::error::{Context as _, Error, Result};
-use crate::state::{Credential, Entry, Lock};
+use crate::state::{Credential, JournalEntry, Lock};
 
 use super::run::open_cluster;
 use super::{Global, Printer};
@@ -127,7 +127,7 @@ impl Args {
 }
 
 /// The request within its limits; break-glass only after a confirmation.
-fn order(args: &Args, cluster: &Cluster, printer: &Printer) -> Result<Order> {
+fn order(args: &Args, cluster: &Cluster, printer: &Printer) -> Result<CredentialRequest> {
     let settings = &cluster.settings.kubeconfig;
     let (default, most, limit) = match (args.break_glass, args.is_sealed()) {
         (true, true) => (people::LONGEST, people::LONGEST, "a sealed break-glass credential"),
@@ -142,9 +142,9 @@ fn order(args: &Args, cluster: &Cluster, printer: &Printer) -> Result<Order> {
     match &args.user {
         Some(user) => {
             let (user, groups, reason) = (user.clone(), args.group.clone(), args.reason.clone());
-            Ok(Order { user, groups, life, reason })
+            Ok(CredentialRequest { user, groups, life, reason })
         }
-        None => Ok(Order::break_glass(life, reason(args, &cluster.settings.name, life, printer)?)),
+        None => Ok(CredentialRequest::break_glass(life, reason(args, &cluster.settings.name, life, printer)?)),
     }
 }
 
@@ -173,7 +173,7 @@ fn hours(life: Duration) -> String {
 }
 
 /// Makes it, records it, and only then lets it out.
-fn issue(args: &Args, order: Order, cluster: &Cluster, to: &Path, printer: &Printer) -> Result<()> {
+fn issue(args: &Args, order: CredentialRequest, cluster: &Cluster, to: &Path, printer: &Printer) -> Result<()> {
     let inventory = cluster.inventory()?;
     let lock = take_lock(cluster, printer)?;
     refuse_to_overwrite(to)?;
@@ -182,7 +182,7 @@ fn issue(args: &Args, order: Order, cluster: &Cluster, to: &Path, printer: &Prin
     let sealed = sealed.transpose()?;
     let files = args.seal_file.iter().map(|file| file.display().to_string());
     credential.sealed_for = args.seal.iter().cloned().chain(files).collect();
-    cluster.store.record(&lock, Entry::Issued { credential: credential.clone() })?;
+    cluster.store.record(&lock, JournalEntry::Issued { credential: credential.clone() })?;
     cluster.store.flush(&lock)?;
     drop(lock);
     write(to, sealed.as_deref().unwrap_or(&kubeconfig), printer)?;

@@ -13,7 +13,7 @@ use crate::exec::signals;
 use crate::forecast::{Purpose, Verdict};
 use crate::phase::{ApprovedPlan, Cx, Engine, Phase, Summary, What};
 use crate::provision::RunOptions;
-use crate::report::{Mode, Reporter};
+use crate::report::{DisplayMode, Reporter};
 use crate::state::{Lock, Store};
 use crate::{addons, bootstrap, doctor};
 
@@ -23,7 +23,7 @@ use super::{Global, Output};
 
 /// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may
 /// go on after a crash.
-const BEGUN: &str = "outputs/plan.sha256";
+const RUNNING_PLAN: &str = "outputs/plan.sha256";
 
 /// The phases in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -153,7 +153,7 @@ impl Session {
 
     /// The same for a cluster that is open already.
     pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
-        let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
+        let mode = if global.quiet { DisplayMode::Quiet } else { DisplayMode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name, &trust::replaced(&cluster.work_dir));
         Self { cluster, reporter, command, max_duration: None, options: RunOptions::default() }
     }
@@ -216,12 +216,12 @@ impl Session {
         let lock = self.lock()?;
         let binding = bind(self)?;
         if binding.is_none() {
-            store.remove(BEGUN)?;
+            store.remove(RUNNING_PLAN)?;
         }
         if phases.contains(&PhaseName::Provision) && !matches!(self.cluster.find_inventory(), Ok(Some(_))) {
             // Before the first host is made: better now than after some minutes.
             let subject = self.cluster.doctor_subject();
-            doctor::require(subject.target, &doctor::inspect(&subject))?;
+            doctor::require(subject.goal, &doctor::inspect(&subject))?;
         }
         let next = binding.as_ref().map_or_else(|| format!("turnup {}", self.command), |binding| binding.next.clone());
         let engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);
@@ -244,9 +244,9 @@ impl Session {
         let store = &self.cluster.store;
         let (plan, text) = super::plan::read(file)?;
         let digest = Digest::of(text.as_bytes()).to_string();
-        let going_on = store.read(BEGUN)?.as_deref() == Some(digest.as_bytes());
+        let going_on = store.read(RUNNING_PLAN)?.as_deref() == Some(digest.as_bytes());
         plan.require_same_world(&super::plan::make(global)?, going_on, &store.state()?)?;
-        store.write_file(BEGUN, digest.as_bytes(), 0o600)?;
+        store.write_file(RUNNING_PLAN, digest.as_bytes(), 0o600)?;
         let next = format!("turnup up --plan {}", shell_words::quote(&file.display().to_string()));
         Ok(Binding { approved: plan.bind(), next })
     }

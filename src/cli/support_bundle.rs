@@ -11,7 +11,7 @@ use crate::config::{Schema, Settings, TreeSource};
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::state::Store;
-use crate::support_bundle::{self, BundleManifest, Subject};
+use crate::support_bundle::{self, BundleManifest, BundleSubject};
 
 use super::status::directories;
 use super::{Global, Printer};
@@ -51,7 +51,7 @@ fn describe(manifest: &BundleManifest, printer: &Printer) {
 
 /// The configuration's cluster; where there is no usable configuration, the only cluster that there
 /// is something of.
-fn subject(global: &Global) -> Result<Subject> {
+fn subject(global: &Global) -> Result<BundleSubject> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
     let cluster = global.settings(&source).and_then(|settings| {
@@ -61,7 +61,7 @@ fn subject(global: &Global) -> Result<Subject> {
     let error = match cluster {
         Ok((settings, cluster)) => {
             let (name, store) = (cluster.settings.name.clone(), cluster.store.clone());
-            return Ok(Subject { name, store, settings: Some(settings), cluster: Some(cluster), trouble: None });
+            return Ok(BundleSubject { name, store, settings: Some(settings), cluster: Some(cluster), trouble: None });
         }
         Err(error) => error,
     };
@@ -69,7 +69,7 @@ fn subject(global: &Global) -> Result<Subject> {
     match directories(&global.state_dir).as_slice() {
         [name] => {
             let store = Store::at(global.state_dir.join(name));
-            Ok(Subject { name: name.clone(), store, settings, cluster: None, trouble: Some(error.render()) })
+            Ok(BundleSubject { name: name.clone(), store, settings, cluster: None, trouble: Some(error.render()) })
         }
         _ => Err(error),
     }

@@ -2,12 +2,10 @@
 //! API server, and networks that are not the hosts'. What only one of them refuses is in its
 //! directory.
 
+use super::dns_provider::DnsProvider;
 use super::refused;
 use super::spec::{Exposure, IPV6, Spec};
 use crate::error::Result;
-
-/// The word for names that are in no zone.
-const NO_ZONE: &str = "hosts";
 
 impl Spec {
     /// Hosts without IPv6 get no IPv6 rules.
@@ -28,13 +26,13 @@ impl Spec {
     /// A zone of another cloud would be left as it is, and the name would lead nowhere.
     fn check_names(&self) -> Result<()> {
         const KEY: &str = "phase1.dns.provider";
-        let own = self.cloud().dns_provider();
-        if [NO_ZONE, own].contains(&self.dns.provider.as_str()) {
+        if self.dns.provider == DnsProvider::NoZone || self.writes_zones() {
             return Ok(());
         }
+        let (own, none) = (self.cloud().dns_provider(), DnsProvider::NoZone);
         let why = format!("{} is another cloud's, and this one makes records in {own} alone", self.dns.provider);
         Err(refused(KEY, why).hint(format!(
-            "turnup config set {KEY}={own}, or {KEY}={NO_ZONE} and a record of your own for {}",
+            "turnup config set {KEY}={own}, or {KEY}={none} and a record of your own for {}",
             self.api.host
         )))
     }
@@ -47,9 +45,14 @@ impl Spec {
         self.check_api()
     }
 
+    /// Whether the module writes the cluster's names into zones of its cloud's DNS.
+    pub(super) fn writes_zones(&self) -> bool {
+        self.dns.provider == DnsProvider::Zones(self.cloud().dns_provider())
+    }
+
     /// Whether the module makes a zone of the cluster's own name.
     fn makes_zone(&self) -> bool {
-        let is_own = self.dns.provider == self.cloud().dns_provider() && self.dns.zone.is_empty() && self.dns.private;
+        let is_own = self.writes_zones() && self.dns.zone.is_empty() && self.dns.private;
         is_own && self.cloud().zone_has_cluster_name()
     }
 
@@ -64,13 +67,13 @@ impl Spec {
         const EXPOSURE: &str = "phase1.api.exposure";
         let (several, zones) = (self.control_plane.len() > 1, self.cloud().dns_provider());
         // Clients from outside are to find the name in a zone that the module writes.
-        let is_outer = self.api.external && self.dns.provider == zones;
+        let is_outer = self.api.external && self.writes_zones();
         match self.api.exposure {
             Exposure::StaticAddress if several => {
                 Err(refused(EXPOSURE, "one address cannot lead to several control-plane hosts")
                     .hint(format!("turnup config set {EXPOSURE}=load-balancer")))
             }
-            Exposure::Dns if !self.api.host_is_given && self.dns.provider != zones => {
+            Exposure::Dns if !self.api.host_is_given && !self.writes_zones() => {
                 let why = format!(
                     "no zone would have the name {}, because phase1.dns.provider is {}",
                     self.api.host, self.dns.provider

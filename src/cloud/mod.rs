@@ -7,6 +7,7 @@
 mod aws;
 mod azure;
 mod check;
+mod dns_provider;
 mod gce;
 mod host;
 mod http;

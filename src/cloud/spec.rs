@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::dns_provider::DnsProvider;
 use super::{Cloud, Target, refused};
 use crate::artifacts::Digest;
 use crate::config::{Network, Network6, Settings};
@@ -100,7 +101,7 @@ pub(crate) struct LoginAccess {
 /// Where names are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Dns {
-    pub(crate) provider: String,
+    pub(crate) provider: DnsProvider,
     pub(crate) domain: String,
     pub(crate) zone: String,
     pub(crate) private: bool,
@@ -484,12 +485,18 @@ fn access(settings: &Settings) -> Result<LoginAccess> {
 
 fn dns(settings: &Settings) -> Result<Dns> {
     Ok(Dns {
-        provider: settings.get("phase1.dns.provider")?,
+        provider: dns_provider(settings)?,
         domain: settings.get("phase1.dns.domain")?,
         zone: settings.get("phase1.dns.zone")?,
         private: settings.get_bool("phase1.dns.private_zone")?,
         ttl: settings.get_number("phase1.dns.ttl")?,
     })
+}
+
+fn dns_provider(settings: &Settings) -> Result<DnsProvider> {
+    const KEY: &str = "phase1.dns.provider";
+    let name = settings.get(KEY)?;
+    DnsProvider::of(&name).ok_or_else(|| refused(KEY, format!("no cloud of turnup's has zones of {name}")))
 }
 
 #[cfg(test)]

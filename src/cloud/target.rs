@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{Cloud, find};
+use super::{CLOUDS, Cloud, find};
 
 /// Where hosts come from.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,12 @@ impl Target {
             "baremetal" => Self::BareMetal,
             _ => find(name).map_or(Self::Custom, Self::Cloud),
         }
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let clouds = CLOUDS.iter().copied().map(Self::Cloud);
+        [Self::Local, Self::BareMetal].into_iter().chain(clouds).chain([Self::Custom])
     }
 
     /// Its name in settings, files and inventories.
@@ -93,12 +99,11 @@ impl fmt::Display for Target {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CLOUDS;
     use super::*;
 
     #[test]
     fn a_target_has_the_name_that_it_is_found_by() {
-        for name in ["local", "baremetal", "custom"].into_iter().chain(CLOUDS.iter().map(|cloud| cloud.name())) {
+        for name in Target::all().map(Target::name) {
             assert_eq!(Target::of(name).name(), name);
         }
         assert!(Target::of("openstack").is_custom());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::exec::{Failure, Output, Ssh};
 use crate::inventory;
-use crate::phase::{Cx, Host as PhaseHost, HostAccess, HostFacts, Manifest, Phase};
+use crate::phase::{Cx, HostAccess, HostFacts, Manifest, Phase, PhaseHost};
 
 use super::{Cluster, KUBECONFIG};
 

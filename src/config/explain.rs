@@ -9,7 +9,7 @@ use kconfig::{SymbolType, Tri, explain};
 use super::Settings;
 use super::check::judge;
 use super::format::Format;
-use super::problem::Level;
+use super::problem::ProblemLevel;
 use super::settings::spelled;
 use crate::error::{Error, Result};
 
@@ -89,7 +89,7 @@ impl Settings {
     }
 
     fn errors(&self) -> usize {
-        self.check().iter().filter(|problem| problem.level == Level::Error).count()
+        self.check().iter().filter(|problem| problem.level == ProblemLevel::Error).count()
     }
 
     /// Values that a setting could have instead: all of switches and words, the bounds of numbers,

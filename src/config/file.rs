@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::atomic_file::{self, Mode};
+use crate::atomic_file::{self, FileMode};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::input;
 
@@ -47,7 +47,7 @@ fn unreadable(path: &Path, error: std::io::Error) -> Error {
 /// a crash.
 pub(crate) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()> {
     let target = follow_links(path)?;
-    let mode = if privacy == Privacy::Private { Mode::Exact(0o600) } else { Mode::Kept };
+    let mode = if privacy == Privacy::Private { FileMode::Exact(0o600) } else { FileMode::Kept };
     atomic_file::replace(&target, &kconfig::text::to_bytes(content), mode).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::new(Class::Config, format!("cannot write {}", path.display()))
             .hint(format!("create the directory first: mkdir -p {}", atomic_file::directory_of(&target).display())),

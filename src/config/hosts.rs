@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::format::Taint;
+
 /// What is missing where there are several control-plane hosts.
 const NO_API_HOST: &str = "several hosts have the role control-plane, and nothing leads to all of them; name the address or DNS name of a \
                            load balancer before them in phase1.api.host";
@@ -149,9 +151,8 @@ fn judge_label(host: &Value) -> Option<String> {
 fn judge_taints(host: &Value) -> Option<String> {
     let mut seen = BTreeSet::new();
     for taint in host.get("taints").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-        let (taint, effect) = taint.rsplit_once(':')?;
-        let key = taint.split('=').next().unwrap_or_default();
-        if !seen.insert((key, effect)) {
+        let Taint { key, effect, .. } = taint.parse().ok()?;
+        if !seen.insert((key.clone(), effect.clone())) {
             return Some(format!("two taints have the key {key} and the effect {effect}"));
         }
     }
@@ -198,8 +199,8 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_said() {
-        type Change = fn(&mut Value);
-        let cases: [(Change, &str); 12] = [
+        type SettingChange = fn(&mut Value);
+        let cases: [(SettingChange, &str); 12] = [
             (|hosts| hosts[2]["address"] = json!("192.0.2.11"), "m1 and w2 have the same address, 192.0.2.11"),
             (
                 |hosts| {

@@ -11,8 +11,8 @@ use kconfig::{Config, SymbolId, SymbolType, Tri};
 use serde_json::{Map, Value, json};
 
 use super::format::Format;
-use super::json::{self, Document, Entry, Position};
-use super::problem::{Level, Problem};
+use super::json::{self, Document, NamedValue, Position};
+use super::problem::{Problem, ProblemLevel};
 use super::schema::Schema;
 
 /// Where each setting stands in a file.
@@ -64,12 +64,12 @@ fn forget_defaults(schema: &Schema, config: &mut Config<'_>) {
 }
 
 /// The entries, those inside the object of a map as the one value that they are.
-fn gather_maps(schema: &Schema, entries: &[Entry]) -> Vec<Entry> {
+fn gather_maps(schema: &Schema, entries: &[NamedValue]) -> Vec<NamedValue> {
     let is_map = |keys: &[String]| {
         let symbol = schema.tree().symbol(&keys.join("."));
         symbol.is_some_and(|symbol| matches!(schema.rule(symbol).format, Some(Format::Map(..))))
     };
-    let mut gathered: Vec<Entry> = Vec::new();
+    let mut gathered: Vec<NamedValue> = Vec::new();
     for entry in entries {
         let Some(depth) = (1..entry.keys.len()).find(|depth| is_map(&entry.keys[..*depth])) else {
             gathered.push(entry.clone());
@@ -78,9 +78,9 @@ fn gather_maps(schema: &Schema, entries: &[Entry]) -> Vec<Entry> {
         let (outer, inner) = entry.keys.split_at(depth);
         if gathered.last().is_none_or(|last| last.keys != outer) {
             let value = Value::Object(Map::new());
-            gathered.push(Entry { keys: outer.to_vec(), value, key_at: entry.key_at, value_at: entry.key_at });
+            gathered.push(NamedValue { keys: outer.to_vec(), value, key_at: entry.key_at, value_at: entry.key_at });
         }
-        if let Some(Entry { value: Value::Object(members), .. }) = gathered.last_mut() {
+        if let Some(NamedValue { value: Value::Object(members), .. }) = gathered.last_mut() {
             let nested = inner[1..].iter().rev().fold(entry.value.clone(), |value, key| json!({ key: value }));
             members.insert(inner[0].clone(), nested);
         }
@@ -88,7 +88,7 @@ fn gather_maps(schema: &Schema, entries: &[Entry]) -> Vec<Entry> {
     gathered
 }
 
-fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result<Option<SymbolId>, Problem> {
+fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &NamedValue) -> Result<Option<SymbolId>, Problem> {
     let name = entry.keys.join(".");
     if let Some(key) = entry.keys.iter().find(|key| key.contains('.')) {
         let nested = key.replace('.', "\": {\"");
@@ -118,7 +118,7 @@ pub(super) type Migrated = Vec<(String, String)>;
 /// maps and records have their shape. With what was done, by name.
 pub(super) fn migrate(schema: &Schema, document: &Document) -> (Document, Migrated) {
     let mut done = Vec::new();
-    let mut entries: Vec<Entry> = document.entries.clone();
+    let mut entries: Vec<NamedValue> = document.entries.clone();
     for entry in &mut entries {
         let name = entry.keys.join(".");
         if let Some(renamed) = schema.find_renamed(&name).filter(|_| schema.tree().symbol(&name).is_none()) {
@@ -139,7 +139,7 @@ pub(super) fn migrate(schema: &Schema, document: &Document) -> (Document, Migrat
 }
 
 /// What stands at a path that is no setting: an empty group, or a mistake.
-fn take_group(schema: &Schema, entry: &Entry, name: &str) -> Result<Option<SymbolId>, Problem> {
+fn take_group(schema: &Schema, entry: &NamedValue, name: &str) -> Result<Option<SymbolId>, Problem> {
     let prefix = format!("{name}.");
     let is_group = schema.tree().symbols().any(|(_, symbol)| symbol.name.starts_with(&prefix));
     if is_group && entry.value.is_object() {
@@ -328,5 +328,5 @@ pub(crate) fn show(schema: &Schema, symbol: SymbolId, text: &str) -> String {
 
 /// Whether any problem stops the configuration from being used.
 pub(super) fn has_errors(problems: &[Problem]) -> bool {
-    problems.iter().any(|problem| problem.level == Level::Error)
+    problems.iter().any(|problem| problem.level == ProblemLevel::Error)
 }

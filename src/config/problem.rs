@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// Whether the configuration can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum ProblemLevel {
     /// It cannot.
     Error,
     /// It can; the user may want to know.
@@ -20,7 +20,7 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// How bad it is.
-    pub level: Level,
+    pub level: ProblemLevel,
     /// The setting, or the unknown key, that it is about.
     pub symbol: Option<String>,
     /// Where it stands in the file.
@@ -31,11 +31,11 @@ pub struct Problem {
 
 impl Problem {
     pub(super) fn error(message: impl Into<String>) -> Self {
-        Self { level: Level::Error, symbol: None, at: None, message: message.into() }
+        Self { level: ProblemLevel::Error, symbol: None, at: None, message: message.into() }
     }
 
     pub(super) fn notice(message: impl Into<String>) -> Self {
-        Self { level: Level::Notice, symbol: None, at: None, message: message.into() }
+        Self { level: ProblemLevel::Notice, symbol: None, at: None, message: message.into() }
     }
 
     pub(super) fn about(mut self, symbol: &str) -> Self {
@@ -73,7 +73,7 @@ impl Problem {
 /// One error that lists all problems that make a configuration unusable; nothing when none does.
 /// `path` is its file.
 pub fn refuse(path: &Path, problems: &[Problem]) -> Result<()> {
-    let errors: Vec<&Problem> = problems.iter().filter(|problem| problem.level == Level::Error).collect();
+    let errors: Vec<&Problem> = problems.iter().filter(|problem| problem.level == ProblemLevel::Error).collect();
     let error = match errors.as_slice() {
         [] => return Ok(()),
         [one] => Error::config(one.line(path)),

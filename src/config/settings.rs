@@ -47,7 +47,7 @@ pub struct Setting {
 
 /// A value that became another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct SettingChange {
     /// The setting.
     pub name: String,
     /// Its value before, as people see it; none when it did not count.
@@ -308,13 +308,13 @@ impl Settings {
     }
 
     /// Sets one value.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<Vec<Change>> {
+    pub fn set(&mut self, name: &str, value: &str) -> Result<Vec<SettingChange>> {
         self.set_all(&[(name, value)])
     }
 
     /// Sets all of these values, in whatever order their dependencies ask for, or none; says all
     /// that is wrong at once.
-    pub fn set_all(&mut self, assignments: &[(&str, &str)]) -> Result<Vec<Change>> {
+    pub fn set_all(&mut self, assignments: &[(&str, &str)]) -> Result<Vec<SettingChange>> {
         let mut config = self.config();
         let mut refused = Vec::new();
         let mut pending = Vec::new();
@@ -378,7 +378,7 @@ impl Settings {
 
     /// Forgets these values, so that defaults count again; also removes keys of the file that are
     /// no settings.
-    pub fn unset(&mut self, names: &[&str]) -> Result<Vec<Change>> {
+    pub fn unset(&mut self, names: &[&str]) -> Result<Vec<SettingChange>> {
         let mut config = self.config();
         let mut refused = Vec::new();
         for name in names {
@@ -397,14 +397,14 @@ impl Settings {
 
     /// Takes the new state when it is right; what was said about these names in the file is
     /// settled.
-    fn replace(&mut self, config: &Config<'_>, settled: &[&str]) -> Result<Vec<Change>> {
+    fn replace(&mut self, config: &Config<'_>, settled: &[&str]) -> Result<Vec<SettingChange>> {
         let is_settled = |problem: &&Problem| problem.symbol.as_deref().is_none_or(|name| !settled.contains(&name));
         let reading = self.reading.iter().filter(is_settled).cloned().collect();
         let schema = Arc::clone(&self.schema);
         let mut next = Self::evaluate(schema, config, reading, self.places.clone(), self.original.clone());
         let problems = next.check();
         if object::has_errors(&problems) {
-            let wrong = problems.iter().filter(|problem| problem.level == super::Level::Error);
+            let wrong = problems.iter().filter(|problem| problem.level == super::ProblemLevel::Error);
             let messages: Vec<String> = wrong.map(|problem| problem.message.clone()).collect();
             return Err(refusal(&messages));
         }
@@ -416,7 +416,7 @@ impl Settings {
 
     /// The settings that differ between these and others.
     #[must_use]
-    pub fn differences(&self, next: &Self) -> Vec<Change> {
+    pub fn differences(&self, next: &Self) -> Vec<SettingChange> {
         let value = |of: &Self, name: &str| {
             let setting = of.values.get(name).filter(|setting| setting.written)?;
             let symbol = of.schema.tree().symbol(name)?;
@@ -426,7 +426,7 @@ impl Settings {
             let (before, after) = (value(self, &setting.name), value(next, &setting.name));
             let differs = self.values.get(&setting.name).map(|old| (&old.value, old.written))
                 != Some((&setting.value, setting.written));
-            differs.then_some(Change { name: setting.name, before, after })
+            differs.then_some(SettingChange { name: setting.name, before, after })
         };
         next.list().into_iter().filter_map(changed).collect()
     }

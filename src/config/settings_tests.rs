@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use kconfig::{Env, MemoryFiles, Tree};
 
-use super::super::Level;
+use super::super::ProblemLevel;
 use super::*;
 
 /// Every type, with dependencies, a choice and a secret.
@@ -165,7 +165,7 @@ fn saving_and_loading_is_the_identity() {
     settings.save(&file.path()).unwrap();
     let again = file.open(small());
     assert_eq!(again.json(), settings.json());
-    assert_eq!(again.check().iter().filter(|problem| problem.level == Level::Error).count(), 0);
+    assert_eq!(again.check().iter().filter(|problem| problem.level == ProblemLevel::Error).count(), 0);
     assert!(!again.get_bool("a.on").unwrap(), "its default is y");
     assert!(!again.differs_from_file());
 }

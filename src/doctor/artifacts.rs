@@ -1,7 +1,7 @@
 //! What the binaries and images of a cluster need of this machine, and what is known about those
 //! that are pinned.
 
-use super::{Finding, Level, Subject, tools};
+use super::{Finding, FindingLevel, Subject, tools};
 use crate::Result;
 use crate::artifacts::{Advisories, Artifact, Cache, Cgo, Lock, NoProgress, Selection, Source};
 
@@ -12,11 +12,11 @@ pub(super) fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
         // No fault of the machine: the step that reads the file stops the run, as an error of the
         // configuration.
         vec![
-            Finding::new("cluster.lock.json", Level::Warning, error.message(), PINNED)
+            Finding::new("cluster.lock.json", FindingLevel::Warning, error.message(), PINNED)
                 .fix(error.next().unwrap_or("correct it")),
         ]
     });
-    pinned.into_iter().chain(tools::is_local(subject.target).then(|| rootfs(subject)).flatten()).collect()
+    pinned.into_iter().chain(subject.goal.makes_local_hosts().then(|| rootfs(subject)).flatten()).collect()
 }
 
 fn look(subject: &Subject<'_>) -> Result<Vec<Finding>> {
@@ -34,9 +34,9 @@ fn known_holes(selection: &Selection) -> Result<Finding> {
     let (found, name) = (advisories.inspect(selection), "pinned versions");
     Ok(if found.is_empty() {
         let good = format!("no known holes as of {}", advisories.dated);
-        Finding::new(name, Level::Ok, good, PINNED)
+        Finding::new(name, FindingLevel::Ok, good, PINNED)
     } else {
-        Finding::new(name, Level::Warning, found.join("; "), PINNED)
+        Finding::new(name, FindingLevel::Warning, found.join("; "), PINNED)
             .fix("take a newer turnup, or pin fixed versions in cluster.lock.json: turnup artifacts lock --write")
     })
 }
@@ -57,7 +57,7 @@ fn c_builds<'a>(subject: &Subject<'_>, selection: &'a Selection) -> Vec<(&'a Art
 /// for.
 fn c_tools(subject: &Subject<'_>, artifact: &Artifact, cgo: &Cgo) -> Vec<Finding> {
     let others = subject.sources.iter().any(|source| matches!(source, Source::Mirror(_) | Source::Upstream));
-    let absent = if others { Level::Warning } else { Level::Missing };
+    let absent = if others { FindingLevel::Warning } else { FindingLevel::Missing };
     let why = format!("the build of {artifact}; not with phase2.artifacts.upstream or a mirror");
     let names = cgo.needs();
     names.iter().map(|name| tools::look(name, absent, &why)).collect()
@@ -67,8 +67,8 @@ fn rootfs(subject: &Subject<'_>) -> Option<Finding> {
     let (name, why) = ("root of local hosts", "security updates of local hosts");
     let root = Cache::locate().ok()?.find_host_root(&subject.root_suite, &[])?;
     Some(match root.complaint() {
-        None => Finding::new(name, Level::Ok, format!("made {} days ago", root.age_days()), why),
-        Some(complaint) => Finding::new(name, Level::Warning, complaint, why)
+        None => Finding::new(name, FindingLevel::Ok, format!("made {} days ago", root.age_days()), why),
+        Some(complaint) => Finding::new(name, FindingLevel::Warning, complaint, why)
             .fix(format!("turnup artifacts rootfs {} --renew   (after turnup down)", subject.root_suite)),
     })
 }

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Finding, Level, ports, tools};
+use super::{Finding, FindingLevel, Goal, ports};
 
 const GIB: u64 = 1 << 30;
 /// Nothing that we sign would be valid on a clock before this: 2026-01-01.
 const EARLIEST: i64 = 1_767_225_600;
 
-pub(super) fn inspect(target: &str) -> Vec<Finding> {
+pub(super) fn inspect(goal: Goal) -> Vec<Finding> {
     let mut findings =
         vec![clock(), disk("disk of the working directory", Path::new(".")), disk("disk of the cache", &cache_dir())];
-    if tools::is_local(target) {
+    if goal.makes_local_hosts() {
         findings.extend([root(), kernel(), cgroup(), memory()]);
         findings.extend([
             module("overlay", "roots of local hosts, container images"),
@@ -27,7 +27,7 @@ pub(super) fn inspect(target: &str) -> Vec<Finding> {
 
 fn root() -> Finding {
     let uid = rustix::process::geteuid();
-    let level = if uid.is_root() { Level::Ok } else { Level::Missing };
+    let level = if uid.is_root() { FindingLevel::Ok } else { FindingLevel::Missing };
     Finding::new("root", level, format!("uid {}", uid.as_raw()), "namespaces, mounts and bridges of local hosts")
         .fix("run as root: sudo make up")
 }
@@ -35,7 +35,7 @@ fn root() -> Finding {
 fn kernel() -> Finding {
     let release = release();
     let numbers: Vec<u32> = release.split(['.', '-']).take(2).filter_map(|part| part.parse().ok()).collect();
-    let level = if numbers.as_slice() < [5, 4].as_slice() { Level::Warning } else { Level::Ok };
+    let level = if numbers.as_slice() < [5, 4].as_slice() { FindingLevel::Warning } else { FindingLevel::Ok };
     Finding::new("kernel", level, release, "kubelet, containerd").fix("Kubernetes is tested on Linux 5.4 and newer")
 }
 
@@ -47,11 +47,11 @@ fn cgroup() -> Finding {
     let root = Path::new("/sys/fs/cgroup");
     let why = "limits of pods";
     if root.join("cgroup.controllers").is_file() {
-        Finding::new("cgroup", Level::Ok, "v2", why)
+        Finding::new("cgroup", FindingLevel::Ok, "v2", why)
     } else if root.join("memory").is_dir() {
-        Finding::new("cgroup", Level::Ok, "v1 (works; version 2 is where Kubernetes is going)", why)
+        Finding::new("cgroup", FindingLevel::Ok, "v1 (works; version 2 is where Kubernetes is going)", why)
     } else {
-        Finding::new("cgroup", Level::Missing, "not mounted", why).fix("mount -t cgroup2 none /sys/fs/cgroup")
+        Finding::new("cgroup", FindingLevel::Missing, "not mounted", why).fix("mount -t cgroup2 none /sys/fs/cgroup")
     }
 }
 
@@ -59,15 +59,15 @@ fn memory() -> Finding {
     let why = "about 1 GiB for a control plane, 0.5 GiB for a worker";
     let text = fs_err::read_to_string("/proc/meminfo").unwrap_or_default();
     let Some(kib) = field(&text, "MemAvailable:") else {
-        return Finding::new("memory", Level::Warning, "unknown", why);
+        return Finding::new("memory", FindingLevel::Warning, "unknown", why);
     };
     let bytes = kib * 1024;
     let level = if bytes < GIB + GIB / 2 {
-        Level::Missing
+        FindingLevel::Missing
     } else if bytes < 3 * GIB {
-        Level::Warning
+        FindingLevel::Warning
     } else {
-        Level::Ok
+        FindingLevel::Ok
     };
     Finding::new("memory", level, format!("{} available", gib(bytes)), why)
         .fix("free memory, or set phase1.num_nodes=0")
@@ -80,7 +80,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
 
 fn clock() -> Finding {
     let now = jiff::Timestamp::now();
-    let level = if now.as_second() < EARLIEST { Level::Missing } else { Level::Ok };
+    let level = if now.as_second() < EARLIEST { FindingLevel::Missing } else { FindingLevel::Ok };
     Finding::new("clock", level, now.strftime("%Y-%m-%d %H:%M:%SZ").to_string(), "validity of certificates")
         .fix("set the clock: timedatectl set-ntp true")
 }
@@ -90,15 +90,15 @@ fn disk(name: &str, dir: &Path) -> Finding {
     // The nearest directory that exists decides about one that will be made.
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or_else(|| Path::new("/"));
     let Ok(stat) = rustix::fs::statvfs(there) else {
-        return Finding::new(name, Level::Warning, format!("unknown ({})", dir.display()), why);
+        return Finding::new(name, FindingLevel::Warning, format!("unknown ({})", dir.display()), why);
     };
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let level = if free < 3 * GIB {
-        Level::Missing
+        FindingLevel::Missing
     } else if free < 10 * GIB {
-        Level::Warning
+        FindingLevel::Warning
     } else {
-        Level::Ok
+        FindingLevel::Ok
     };
     Finding::new(name, level, format!("{} free at {}", gib(free), there.display()), why)
         .fix(format!("free space there (look with: df -h {}), 10 GiB are comfortable", there.display()))
@@ -122,22 +122,24 @@ fn cache_dir() -> PathBuf {
 fn module(name: &str, why: &str) -> Finding {
     let what = format!("kernel: {name}");
     if is_active(name) {
-        return Finding::new(&what, Level::Ok, "active", why);
+        return Finding::new(&what, FindingLevel::Ok, "active", why);
     }
     let dir = Path::new("/lib/modules").join(release());
     let list = |file: &str| fs_err::read_to_string(dir.join(file)).ok();
     match (list("modules.builtin"), list("modules.dep")) {
-        (None, None) => Finding::new(&what, Level::Warning, "unknown: this kernel brings no list of its modules", why)
-            .fix(format!("try: modprobe {name}")),
+        (None, None) => {
+            Finding::new(&what, FindingLevel::Warning, "unknown: this kernel brings no list of its modules", why)
+                .fix(format!("try: modprobe {name}"))
+        }
         (builtin, dep) => {
             let file = format!("/{name}.ko");
             let has = |list: &Option<String>| list.as_ref().is_some_and(|list| list.contains(&file));
             if has(&builtin) {
-                Finding::new(&what, Level::Ok, "built in", why)
+                Finding::new(&what, FindingLevel::Ok, "built in", why)
             } else if has(&dep) {
-                Finding::new(&what, Level::Ok, "a module, loaded when needed", why)
+                Finding::new(&what, FindingLevel::Ok, "a module, loaded when needed", why)
             } else {
-                Finding::new(&what, Level::Missing, "not in this kernel", why).fix("use a kernel that has it")
+                Finding::new(&what, FindingLevel::Missing, "not in this kernel", why).fix("use a kernel that has it")
             }
         }
     }

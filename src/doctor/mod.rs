@@ -2,12 +2,14 @@
 //! packages; it changes nothing else.
 
 mod artifacts;
+mod goal;
 mod host;
 mod ports;
 mod tools;
 
 use std::path::Path;
 
+pub use goal::Goal;
 use serde::Serialize;
 
 use crate::artifacts::Sources;
@@ -18,7 +20,7 @@ use crate::{Class, Error, Result};
 /// How a finding is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum FindingLevel {
     /// Good.
     Ok,
     /// Works, but worth knowing.
@@ -33,7 +35,7 @@ pub struct Finding {
     /// What: a tool's name, or a fact about this host.
     pub name: String,
     /// How it is.
-    pub level: Level,
+    pub level: FindingLevel,
     /// What was found: a version, a number.
     pub found: String,
     /// What needs it.
@@ -43,13 +45,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(name: &str, level: Level, found: impl Into<String>, needed_by: &str) -> Self {
+    fn new(name: &str, level: FindingLevel, found: impl Into<String>, needed_by: &str) -> Self {
         Self { name: name.into(), level, found: found.into(), needed_by: needed_by.into(), fix: None }
     }
 
     /// Adds the advice, where there is something to set right.
     fn fix(mut self, fix: impl Into<String>) -> Self {
-        if self.level != Level::Ok {
+        if self.level != FindingLevel::Ok {
             self.fix = Some(fix.into());
         }
         self
@@ -59,8 +61,8 @@ impl Finding {
 /// For what this machine is looked at.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
-    /// The provision target: `local`, `baremetal`, …; `development`: the project's tests.
-    pub target: &'a str,
+    /// What is to be done on it.
+    pub goal: Goal,
     /// The working directory, which may have a lock file of its own.
     pub dir: &'a Path,
     /// Where artifacts come from.
@@ -71,21 +73,21 @@ pub struct Subject<'a> {
     pub root_suite: String,
 }
 
-impl<'a> Subject<'a> {
+impl Subject<'_> {
     /// With what holds when nothing is configured.
     #[must_use]
-    pub fn of(target: &'a str) -> Self {
+    pub fn of(goal: Goal) -> Self {
         let dir = Path::new(".");
-        Self { target, dir, sources: Sources::default(), kubernetes: None, root_suite: "bookworm".to_owned() }
+        Self { goal, dir, sources: Sources::default(), kubernetes: None, root_suite: "bookworm".to_owned() }
     }
 }
 
 /// Looks at everything that the subject needs.
 #[must_use]
 pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
-    let mut findings = tools::inspect(subject.target);
+    let mut findings = tools::inspect(subject.goal);
     findings.extend(artifacts::inspect(subject));
-    findings.extend(host::inspect(subject.target));
+    findings.extend(host::inspect(subject.goal));
     // The project's tests need some of what a build needs, and cannot do without it.
     let mut unique: Vec<Finding> = Vec::new();
     for finding in findings {
@@ -99,8 +101,8 @@ pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 /// An error of class `Precondition` that names everything that is missing, when something is.
-pub fn require(target: &str, findings: &[Finding]) -> Result<()> {
-    let missing: Vec<&Finding> = findings.iter().filter(|finding| finding.level == Level::Missing).collect();
+pub fn require(goal: Goal, findings: &[Finding]) -> Result<()> {
+    let missing: Vec<&Finding> = findings.iter().filter(|finding| finding.level == FindingLevel::Missing).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -111,7 +113,7 @@ pub fn require(target: &str, findings: &[Finding]) -> Result<()> {
         error.evidence(format!("{}: {} (needed by {}){fix}", finding.name, finding.found, finding.needed_by))
     });
     Err(error.hint(format!(
-        "turnup doctor --install --target {target} (installs the missing packages), or the commands above"
+        "turnup doctor --install --target {goal} (installs the missing packages), or the commands above"
     )))
 }
 
@@ -119,7 +121,7 @@ pub fn require(target: &str, findings: &[Finding]) -> Result<()> {
 #[must_use]
 pub fn missing_packages(subject: &Subject<'_>) -> Vec<String> {
     let Some(manager) = PackageManager::detect() else { return Vec::new() };
-    let missing = inspect(subject).into_iter().filter(|finding| finding.level == Level::Missing);
+    let missing = inspect(subject).into_iter().filter(|finding| finding.level == FindingLevel::Missing);
     let of = |finding: Finding| manager.package(crate::exec::tools::describe(&finding.name)?).map(str::to_owned);
     let mut packages: Vec<String> = missing.filter_map(of).collect();
     packages.sort();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Finding, Level};
+use super::{Finding, FindingLevel};
 
 /// What the local target listens on, on this machine itself. Its hosts have addresses of their own.
 const LOCAL: &[(u16, &str)] = &[(6443, "the API server, where it is published on this machine")];
@@ -20,10 +20,10 @@ fn look(port: u16, why: &str) -> Finding {
         .iter()
         .find_map(|file| listener(&fs_err::read_to_string(file).unwrap_or_default(), port))
     else {
-        return Finding::new(&name, Level::Ok, "free", why);
+        return Finding::new(&name, FindingLevel::Ok, "free", why);
     };
     let owner = owner(&inode).unwrap_or_else(|| "a process that this user may not see".into());
-    Finding::new(&name, Level::Warning, format!("in use by {owner}"), why)
+    Finding::new(&name, FindingLevel::Warning, format!("in use by {owner}"), why)
         .fix(format!("look with: ss -ltnp 'sport = :{port}'"))
 }
 
@@ -63,9 +63,9 @@ mod tests {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let finding = look(port, "this test");
-        assert_eq!(finding.level, Level::Warning);
+        assert_eq!(finding.level, FindingLevel::Warning);
         assert!(finding.found.contains(&format!("(process {})", std::process::id())), "{}", finding.found);
         drop(socket);
-        assert_eq!(look(port, "this test").level, Level::Ok);
+        assert_eq!(look(port, "this test").level, FindingLevel::Ok);
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::json::Step;
+use crate::json::PathStep;
 use crate::terminal;
 use crate::unknown;
 
@@ -20,7 +20,7 @@ pub struct Fields(BTreeMap<String, &'static str>);
 
 /// A text that has not its format.
 pub(super) struct Mistake {
-    pub(super) path: Vec<Step>,
+    pub(super) path: Vec<PathStep>,
     /// As people read it: `hosts[0].ssh.user of rack-1`.
     pub(super) place: String,
     pub(super) why: String,
@@ -77,7 +77,7 @@ impl Fields {
 
 struct Walk<'v> {
     formats: BTreeMap<String, Format>,
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     /// What the objects around say that they are called.
     names: Vec<&'v str>,
     mistakes: Vec<Mistake>,
@@ -102,7 +102,7 @@ impl<'v> Walk<'v> {
                 let name = members.get("name").and_then(Value::as_str).filter(|_| !self.path.is_empty());
                 self.names.extend(name);
                 for (key, member) in members {
-                    self.path.push(Step::Key(key.clone()));
+                    self.path.push(PathStep::Key(key.clone()));
                     if key.contains(terminal::is_control) {
                         self.add("the key holds a control character".to_owned());
                     }
@@ -114,7 +114,7 @@ impl<'v> Walk<'v> {
             }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.path.push(Step::Index(index));
+                    self.path.push(PathStep::Index(index));
                     self.judge(&format!("{place}[]"), item)?;
                     self.path.pop();
                 }
@@ -140,12 +140,12 @@ impl<'v> Walk<'v> {
         let mut place = String::new();
         for step in &self.path {
             match step {
-                Step::Key(key) if place.is_empty() => place.push_str(key),
-                Step::Key(key) => place.extend([".", key]),
-                Step::Index(index) => place.extend(["[", &index.to_string(), "]"]),
+                PathStep::Key(key) if place.is_empty() => place.push_str(key),
+                PathStep::Key(key) => place.extend([".", key]),
+                PathStep::Index(index) => place.extend(["[", &index.to_string(), "]"]),
             }
         }
-        let is_name = self.path.last() == Some(&Step::Key("name".to_owned()));
+        let is_name = self.path.last() == Some(&PathStep::Key("name".to_owned()));
         if let Some(name) = self.names.last().filter(|_| !is_name) {
             place.extend([" of ", name]);
         }

@@ -55,7 +55,7 @@ impl Read for Follow {
 
 /// The last part of a text that grows: whole lines, not more bytes than the limit.
 #[derive(Default)]
-pub(super) struct Tail {
+pub(super) struct LastLines {
     lines: std::collections::VecDeque<String>,
     bytes: usize,
 }
@@ -63,7 +63,7 @@ pub(super) struct Tail {
 /// How much of standard error is kept.
 const TAIL_BYTES: usize = 64 << 10;
 
-impl Tail {
+impl LastLines {
     pub(super) fn push(&mut self, line: String) {
         self.bytes += line.len() + 1;
         self.lines.push_back(line);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_tail_keeps_the_end_and_stays_small() {
-        let mut tail = Tail::default();
+        let mut tail = LastLines::default();
         for number in 0..100_000 {
             tail.push(format!("line {number}"));
         }

@@ -17,7 +17,7 @@ use duct::{Expression, Handle};
 use rustix::fs::Mode;
 use rustix::process::Signal;
 
-use super::capture::{Follow, LONGEST_LINE, Tail, read_lines};
+use super::capture::{Follow, LONGEST_LINE, LastLines, read_lines};
 use super::failure::{Ended, Failure};
 use super::log::{Log, Mask};
 use super::memory::MemoryFile;
@@ -244,7 +244,7 @@ impl Run {
         };
         drop(sender);
         let mut stdout = String::new();
-        let mut stderr = Tail::default();
+        let mut stderr = LastLines::default();
         let end = self.wait(&child, &receiver, start, |stream, line| {
             // Colours of a tool are noise in a log and in an error.
             let masked = self.mask.apply(&anstream::adapter::strip_str(line).to_string());

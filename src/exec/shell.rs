@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::atomic_file::{AtomicFile, Mode};
+use crate::atomic_file::{AtomicFile, FileMode};
 
 /// Variables that differ from one call of make to the next and that no probe of a toolchain looks
 /// at.
@@ -197,7 +197,7 @@ fn decode(bytes: &[u8]) -> Option<Printed> {
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(directory) = path.parent() else { return Ok(()) };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let mut file = AtomicFile::create(path, Mode::Exact(0o600))?;
+    let mut file = AtomicFile::create(path, FileMode::Exact(0o600))?;
     file.write_all(bytes)?;
     file.commit_unsynced()
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::Forecast;
 use super::compare::differences;
 use crate::addons::Object;
+use crate::bootstrap::node_config;
 use crate::inventory::Role;
 use crate::node::layout;
 
@@ -43,8 +44,8 @@ impl Forecast {
         let mut places: BTreeMap<(&'static str, String), BTreeSet<Role>> = BTreeMap::new();
         for path in self.different_files(other) {
             let (before, after) = (self.files.get(&path), other.files.get(&path));
-            let host = path.strip_prefix("complete/").and_then(|rest| rest.strip_suffix(".json"));
-            let role = host.and_then(|host| self.hosts.get(host).or_else(|| other.hosts.get(host)));
+            let role =
+                node_config::node_of(&path).and_then(|host| self.hosts.get(host).or_else(|| other.hosts.get(host)));
             for (kind, name) in self.name_places(other, &path, before.zip(after)) {
                 places.entry((kind, name)).or_default().extend(role);
             }
@@ -66,7 +67,7 @@ impl Forecast {
         let (Ok(before), Ok(after)) = (serde_json::from_str(before), serde_json::from_str(after)) else {
             return vec![("file", file)];
         };
-        if path.starts_with("complete/") {
+        if node_config::node_of(path).is_some() {
             let ways = differences(&unfold(before), &unfold(after));
             return ways.iter().map(|way| node_place(way)).collect();
         }
@@ -90,20 +91,20 @@ fn manifest_places(file: &str, before: &str, after: &str) -> Vec<(&'static str, 
 }
 
 /// Opens the texts of a node config: JSON of the user's own in files, flags in units.
-pub(super) fn unfold(mut complete: Value) -> Value {
-    for file in complete["files"].as_array_mut().into_iter().flatten() {
+pub(super) fn unfold(mut config: Value) -> Value {
+    for file in config["files"].as_array_mut().into_iter().flatten() {
         // A secret has no text.
         let Some(text) = file.pointer_mut("/content/text") else { continue };
         if let Some(json) = text.as_str().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok()) {
             *text = Value::Object(json);
         }
     }
-    for unit in complete["units"].as_array_mut().into_iter().flatten() {
+    for unit in config["units"].as_array_mut().into_iter().flatten() {
         let text = unit["text"].as_str().unwrap_or_default();
         let (flags, words): (Vec<&str>, Vec<&str>) = text.split_whitespace().partition(|word| word.starts_with("--"));
         unit["text"] = json!({"flags": flags, "words": words.join(" ")});
     }
-    complete
+    config
 }
 
 /// What a value of a node config is called.

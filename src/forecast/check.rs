@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::Forecast;
 use crate::bootstrap;
 use crate::cluster::{Cluster, ClusterSettings};
-use crate::config::{Level, Problem, Settings, TARGET, TreeSource, refuse};
+use crate::config::{Problem, ProblemLevel, Settings, TARGET, TreeSource, refuse};
 use crate::error::{Class, Error, Result};
 
 /// What the configuration is needed for.
@@ -38,7 +38,7 @@ impl Verdict {
         let mut problems = settings.check();
         problems.extend(settings.check_files(Path::new("")));
         problems.extend(settings.check_unused());
-        let is_right = problems.iter().all(|problem| problem.level != Level::Error);
+        let is_right = problems.iter().all(|problem| problem.level != ProblemLevel::Error);
         let refusal = is_right.then(|| find_refusal(settings, source, state_dir, purpose).err()).flatten();
         problems.extend(refusal.as_ref().map(|error| settings.as_problem(error)));
         Self { problems, refusal }
@@ -59,7 +59,7 @@ impl Verdict {
     /// on has another value then.
     #[must_use]
     pub fn remedy(&self, settings: &Settings) -> Option<String> {
-        let errors = self.problems.iter().filter(|problem| problem.level == Level::Error);
+        let errors = self.problems.iter().filter(|problem| problem.level == ProblemLevel::Error);
         let unused = settings.unused();
         let all = errors.clone().all(|problem| problem.symbol.as_deref().is_some_and(|name| unused.contains(&name)));
         (all && !unused.is_empty()).then(|| format!("turnup config unset {}", unused.join(" ")))

@@ -29,7 +29,8 @@ use crate::{addons, bootstrap, unknown};
 
 /// The folders of a cluster's directory that a phase renders for Terraform, for the nodes and for
 /// the API server.
-const RENDERED: [(&str, &str); 3] = [("provision", "provision"), ("bootstrap", "node-config"), ("addons", "addons")];
+const RENDERED: [(&str, &str); 3] =
+    [("provision", "provision"), ("bootstrap", bootstrap::node_config::DIRECTORY), ("addons", "addons")];
 /// What the provision phase leaves there that is not rendered.
 const STATE: &str = "provision/terraform.tfstate";
 

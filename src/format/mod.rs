@@ -15,12 +15,14 @@ mod parse;
 mod samples;
 mod schema;
 mod shape;
+mod taint;
 mod text;
 
 use std::fmt;
 
 pub(crate) use machine::HOST_KEYS;
 pub(crate) use shape::Field;
+pub use taint::Taint;
 use text::expect;
 pub use text::parse_duration;
 
@@ -132,7 +134,7 @@ impl Format {
             Self::Word => expect(text::is_plain(text), text, self),
             Self::LabelKey => expect(text::is_label_key(text), text, self),
             Self::LabelValue => expect(text::is_label_value(text), text, self),
-            Self::Taint => expect(text::is_taint(text), text, self),
+            Self::Taint => text.parse::<Taint>().map(drop),
             Self::Int(low, high) => text::validate_number(text, *low, *high),
             Self::Bool => expect(matches!(text, "true" | "false"), text, self),
             Self::Records(fields) => shape::validate_records(text, fields),

@@ -222,12 +222,6 @@ pub(super) fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_qualified(text)
 }
 
-pub(super) fn is_taint(text: &str) -> bool {
-    let Some((taint, effect)) = text.rsplit_once(':') else { return false };
-    let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
-    is_label_key(key) && is_label_value(value) && matches!(effect, "NoSchedule" | "PreferNoSchedule" | "NoExecute")
-}
-
 pub(super) fn is_plain(text: &str) -> bool {
     let special = |c: char| c.is_whitespace() || is_control(c) || matches!(c, ',' | '"' | '\'' | '`');
     !text.is_empty() && !text.contains(special)

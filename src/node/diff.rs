@@ -13,7 +13,7 @@ use crate::input;
 use super::layout::{self, unit_file};
 use super::line_diff::line_diff;
 use super::node_config::{Binary, Content, Directory, File, NodeConfig, Unit};
-use super::restore_log::{Entry, RestoreLog};
+use super::restore_log::{RestoreEntry, RestoreLog};
 use super::{firewall, join, mounts, systemd, task, yaml};
 
 /// What differs, in the order in which `turnup node up` would correct it; nothing when there is
@@ -78,9 +78,9 @@ pub(crate) fn simulate_restarts(before: &NodeConfig, after: &NodeConfig) -> Vec<
 fn superseded(node_config: &NodeConfig) -> Result<Vec<Change>> {
     let restore_log = RestoreLog::read()?.unwrap_or_default();
     let gone = restore_log.find_superseded(node_config).into_iter().filter_map(|entry| match entry {
-        Entry::File { path, before: None } => Some(Change::new(Verb::Delete, "file", path)),
-        Entry::File { path, .. } => Some(Change::new(Verb::Update, "file", path)),
-        Entry::Unit { name, .. } => Some(Change::new(Verb::Delete, "service", name)),
+        RestoreEntry::File { path, before: None } => Some(Change::new(Verb::Delete, "file", path)),
+        RestoreEntry::File { path, .. } => Some(Change::new(Verb::Update, "file", path)),
+        RestoreEntry::Unit { name, .. } => Some(Change::new(Verb::Delete, "service", name)),
         _ => None,
     });
     Ok(gone.collect())

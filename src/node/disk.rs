@@ -19,7 +19,7 @@ use super::task;
 
 /// Where a run remembers which disk it began to format: gone with a restart of the host, after
 /// which the same name may be another disk.
-const BEGUN: &str = "/run/turnup-format";
+const FORMATTING: &str = "/run/turnup-format";
 /// What has to be zero for a disk to count as blank, in bytes.
 const FIRST: usize = 1 << 20;
 /// A large disk with a broken journal takes its time.
@@ -155,19 +155,19 @@ impl Device {
     /// Makes a file system with this label on a device that was judged to be blank.
     pub(super) fn format(&self, label: &str) -> Result<()> {
         failpoint::around(format_args!("format {}: begin", self.path.display()), || {
-            task::write_atomic(Path::new(BEGUN), self.identity()?.as_bytes(), 0o600, 0)
+            task::write_atomic(Path::new(FORMATTING), self.identity()?.as_bytes(), 0o600, 0)
         })?;
         let run = Run::new("mkfs.ext4").args(["-q", "-F", "-m", "0", "-L", label]).arg(&self.path).dir("/");
         run.timeout(FORMAT).succeed().map_err(|error| error.hint("turnup bootstrap (formats it again)"))?;
-        forget_begun()
+        forget_formatting()
     }
 
     /// Whether a run of ours was killed while it formatted this very device: what is on it now is a
     /// half of our own.
     pub(super) fn is_half_formatted(&self) -> Result<bool> {
-        let begun = fs_err::read_to_string(BEGUN);
-        Ok(match begun {
-            Ok(begun) => begun == self.identity()?,
+        let started = fs_err::read_to_string(FORMATTING);
+        Ok(match started {
+            Ok(started) => started == self.identity()?,
             Err(_) => false,
         })
     }
@@ -231,8 +231,8 @@ fn ext4_size(block: &[u8; 1024]) -> Option<u64> {
 }
 
 /// No format is unfinished any more, or the record does not matter any more.
-pub(super) fn forget_begun() -> Result<()> {
-    match fs_err::remove_file(BEGUN) {
+pub(super) fn forget_formatting() -> Result<()> {
+    match fs_err::remove_file(FORMATTING) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }

@@ -17,7 +17,7 @@ use super::event::NodeEvent;
 use super::layout::unit_file;
 use super::node_config::CONTAINERD;
 use super::restore;
-use super::restore_log::{DIR, Entry, FILE, RestoreLog, SHARED_DIRS, mount_points};
+use super::restore_log::{DIR, FILE, RestoreEntry, RestoreLog, SHARED_DIRS, mount_points};
 use super::systemd::{self, systemctl_in_time};
 use super::up::{LOCK, take_turn};
 use super::{boot_config, layout, mounts, task, workload};
@@ -69,7 +69,7 @@ impl Down<'_> {
             .iter()
             .rev()
             .filter_map(|entry| match entry {
-                Entry::Unit { name, .. } => Some(name.as_str()),
+                RestoreEntry::Unit { name, .. } => Some(name.as_str()),
                 _ => None,
             })
             .collect();
@@ -108,7 +108,7 @@ impl Down<'_> {
             self.removed("cgroups of pods")?;
         }
         for entry in &restore_log.entries {
-            if let Entry::SharedDir { path, before } = entry {
+            if let RestoreEntry::SharedDir { path, before } = entry {
                 self.clear_directory(path, before.as_ref())?;
             }
         }
@@ -165,27 +165,27 @@ impl Down<'_> {
     /// What `turnup node up` itself made goes, and what had its place comes back.
     fn put_back(&mut self, restore_log: &RestoreLog) -> Result<()> {
         for entry in restore_log.entries.iter().rev() {
-            if let Entry::User { name, user, group } = entry {
+            if let RestoreEntry::User { name, user, group } = entry {
                 self.remove_user(name, *user, *group)?;
             }
         }
         for entry in restore_log.entries.iter().rev() {
-            if let Entry::File { path, before } = entry {
+            if let RestoreEntry::File { path, before } = entry {
                 restore::put_file_back(path, before.as_ref(), &mut |what| self.told(what))?;
             }
         }
-        restore::revive_units(restore_log.entries.iter().rev().filter_map(Entry::as_unit))?;
+        restore::revive_units(restore_log.entries.iter().rev().filter_map(RestoreEntry::as_unit))?;
         // What a killed run had not finished lies beside its place.
         task::remove_temporary(restore_log.files())?;
         self.put_directories_back(restore_log)?;
         for entry in restore_log.entries.iter().rev() {
             match entry {
-                Entry::Sysctl { name, before } if task::read_sysctl(name).is_ok_and(|now| now != *before) => {
+                RestoreEntry::Sysctl { name, before } if task::read_sysctl(name).is_ok_and(|now| now != *before) => {
                     task::ensure_sysctl(name, before)?;
                     self.told(format!("put back the value of {name}: {before}"))?;
                 }
                 // Another program may use it by now; a loaded module does no harm.
-                Entry::Module { name } => {
+                RestoreEntry::Module { name } => {
                     drop(Run::new("modprobe").args(["--remove", "--quiet", name]).dir("/").output());
                 }
                 _ => {}
@@ -217,7 +217,7 @@ impl Down<'_> {
             .entries
             .iter()
             .filter_map(|entry| match entry {
-                Entry::Directory { path, before } => Some((path.as_str(), *before)),
+                RestoreEntry::Directory { path, before } => Some((path.as_str(), *before)),
                 _ => None,
             })
             .collect();

@@ -16,7 +16,7 @@ use crate::failpoint;
 use crate::input;
 use crate::inventory::Disk;
 
-use super::disk::{Device, Judged, forget_begun, mounted_at, names_in, refuse};
+use super::disk::{Device, Judged, forget_formatting, mounted_at, names_in, refuse};
 use super::event::{NodeEvent, Tell};
 use super::node_config::{Directory, Mount};
 use super::{task, volume_attach};
@@ -172,7 +172,7 @@ fn prepare(device: &Device, mount: &Mount, blank: Blank, tell: Tell<'_>) -> Resu
     };
     match judged {
         // A run that was killed right after it had formatted it.
-        Judged::Ours(_) => forget_begun(),
+        Judged::Ours(_) => forget_formatting(),
         Judged::Blank if blank == Blank::Format => {
             tell(NodeEvent::Waiting(format!("{} is blank: making an ext4 on it", mount.disk)))?;
             device.format(&mount.label)?;
@@ -275,7 +275,7 @@ pub(super) fn release(path: &str, disk: &Disk, told: &mut dyn FnMut(String) -> R
         }
         told(format!("unmounted {path}; its data stays on {disk} ({})", name_of(&number)))?;
     }
-    forget_begun()
+    forget_formatting()
 }
 
 /// What differs from these mounts on this host. Looks, and asks no cloud.

@@ -68,7 +68,7 @@ const CHANGED_BY_PODS: [&str; 2] = ["net.ipv4.conf.all.route_localnet", "net.ipv
 /// One thing that turnup makes or changes, as it was before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Entry {
+pub(super) enum RestoreEntry {
     /// The first line, and another one before the first entry that older versions do not know.
     Version { version: u32 },
     /// What the network looked like before anything was done.
@@ -119,7 +119,7 @@ impl SavedFile {
 #[derive(Debug, Default)]
 pub(super) struct RestoreLog {
     /// In the order in which they were written.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<RestoreEntry>,
     known: BTreeSet<String>,
 }
 
@@ -132,7 +132,7 @@ impl RestoreLog {
         for (number, line) in std::io::BufReader::new(file).lines().enumerate() {
             let line = line?;
             match serde_json::from_str(&line) {
-                Ok(Entry::Version { version }) if version > VERSION => return Err(newer(version)),
+                Ok(RestoreEntry::Version { version }) if version > VERSION => return Err(newer(version)),
                 Ok(entry) => restore_log.push(entry),
                 // Cut off by a crash: what it was about had not started.
                 Err(error) if error.is_eof() => break,
@@ -151,21 +151,21 @@ impl RestoreLog {
         let Ok(text) = input::read_text(Path::new(HOST_FILE), input::DOCUMENT) else { return Ok(None) };
         let node_config = NodeConfig::parse(HOST_FILE, &text)?;
         let mut restore_log = Self::default();
-        restore_log.push(Entry::Version { version: WITHOUT_DISKS });
+        restore_log.push(RestoreEntry::Version { version: WITHOUT_DISKS });
         let files = node_config.files.iter().map(|file| file.path.clone());
         let binaries = node_config.binaries.iter().map(|binary| binary.path.clone());
         for path in files.chain(binaries) {
-            restore_log.push(Entry::File { path, before: None });
+            restore_log.push(RestoreEntry::File { path, before: None });
         }
         for unit in &node_config.units {
-            restore_log.push(Entry::File { path: unit_file(&unit.name), before: None });
-            restore_log.push(Entry::Unit { name: unit.name.clone(), enabled: false, active: false });
+            restore_log.push(RestoreEntry::File { path: unit_file(&unit.name), before: None });
+            restore_log.push(RestoreEntry::Unit { name: unit.name.clone(), enabled: false, active: false });
         }
         for path in SHARED_DIRS {
-            restore_log.push(Entry::SharedDir { path: path.into(), before: Some(BTreeSet::new()) });
+            restore_log.push(RestoreEntry::SharedDir { path: path.into(), before: Some(BTreeSet::new()) });
         }
         for user in node_config.users {
-            restore_log.push(Entry::User { name: user.name, user: false, group: false });
+            restore_log.push(RestoreEntry::User { name: user.name, user: false, group: false });
         }
         Ok(Some(restore_log))
     }
@@ -181,9 +181,9 @@ impl RestoreLog {
         fs_err::create_dir_all(SAVED)?;
         fs_err::set_permissions(DIR, std::fs::Permissions::from_mode(0o700))?;
         if first {
-            restore_log.push(Entry::Version { version: WITHOUT_DISKS });
-            restore_log.push(Entry::Network { before: Network::look()? });
-            restore_log.push(Entry::Mounts { before: mount_points()? });
+            restore_log.push(RestoreEntry::Version { version: WITHOUT_DISKS });
+            restore_log.push(RestoreEntry::Network { before: Network::look()? });
+            restore_log.push(RestoreEntry::Mounts { before: mount_points()? });
         }
         restore_log.look_at(node_config)?;
         let lines = restore_log.entries[old..].iter().map(|entry| {
@@ -217,7 +217,7 @@ impl RestoreLog {
                 self.look_at_directory(Path::new(path))?;
             }
             self.note(&format!("grown {path}"), || {
-                Ok(Some(Entry::SharedDir { path: path.into(), before: task::names_in(path)? }))
+                Ok(Some(RestoreEntry::SharedDir { path: path.into(), before: task::names_in(path)? }))
             })?;
         }
         for directory in &node_config.directories {
@@ -233,7 +233,11 @@ impl RestoreLog {
         for unit in &node_config.units {
             self.note(&format!("unit {}", unit.name), || {
                 let is = |question: &str| systemd::is(question, &unit.name);
-                Ok(Some(Entry::Unit { name: unit.name.clone(), enabled: is("is-enabled"), active: is("is-active") }))
+                Ok(Some(RestoreEntry::Unit {
+                    name: unit.name.clone(),
+                    enabled: is("is-enabled"),
+                    active: is("is-active"),
+                }))
             })?;
         }
         self.look_at_disks(node_config)?;
@@ -244,11 +248,11 @@ impl RestoreLog {
         for mount in &node_config.mounts {
             let knows = self.disks().any(|(path, _)| path == mount.path);
             if !knows && self.disks().next().is_none() {
-                self.push(Entry::Version { version: VERSION });
+                self.push(RestoreEntry::Version { version: VERSION });
             }
             self.look_at_parents(Path::new(&mount.path))?;
             self.look_at_directory(Path::new(&mount.path))?;
-            let entry = || Entry::Disk { path: mount.path.clone(), disk: mount.disk.clone() };
+            let entry = || RestoreEntry::Disk { path: mount.path.clone(), disk: mount.disk.clone() };
             self.note(&format!("disk {}", mount.path), || Ok(Some(entry())))?;
         }
         Ok(())
@@ -259,28 +263,28 @@ impl RestoreLog {
             self.note(&format!("user {}", user.name), || {
                 let (has_user, has_group) =
                     (task::has_id("/etc/passwd", user.id)?, task::has_id("/etc/group", user.id)?);
-                Ok(Some(Entry::User { name: user.name.clone(), user: has_user, group: has_group }))
+                Ok(Some(RestoreEntry::User { name: user.name.clone(), user: has_user, group: has_group }))
             })?;
         }
         for name in node_config.sysctls.keys().map(String::as_str).chain(CHANGED_BY_PODS) {
             self.note(&format!("sysctl {name}"), || {
                 let before = task::read_sysctl(name).ok();
-                Ok(before.map(|before| Entry::Sysctl { name: name.into(), before }))
+                Ok(before.map(|before| RestoreEntry::Sysctl { name: name.into(), before }))
             })?;
         }
         for name in &node_config.modules {
             let there = task::has_module(name)?;
-            self.note(&format!("module {name}"), || Ok((!there).then(|| Entry::Module { name: name.clone() })))?;
+            self.note(&format!("module {name}"), || Ok((!there).then(|| RestoreEntry::Module { name: name.clone() })))?;
         }
         for network in &node_config.pod_networks {
-            self.note(&format!("pods {network}"), || Ok(Some(Entry::Pods { network: network.clone() })))?;
+            self.note(&format!("pods {network}"), || Ok(Some(RestoreEntry::Pods { network: network.clone() })))?;
         }
         Ok(())
     }
 
     fn look_at_file(&mut self, path: &str) -> Result<()> {
         self.look_at_parents(Path::new(path))?;
-        self.note(&format!("file {path}"), || Ok(Some(Entry::File { path: path.into(), before: keep(path)? })))
+        self.note(&format!("file {path}"), || Ok(Some(RestoreEntry::File { path: path.into(), before: keep(path)? })))
     }
 
     /// The parent directories that are missing and will be created with it. The others are not
@@ -295,12 +299,12 @@ impl RestoreLog {
         let shown = path.display().to_string();
         self.note(&format!("directory {shown}"), || {
             let before = fs_err::metadata(path).ok().map(|data| (data.mode() & 0o7777, data.uid(), data.gid()));
-            Ok(Some(Entry::Directory { path: shown.clone(), before }))
+            Ok(Some(RestoreEntry::Directory { path: shown.clone(), before }))
         })
     }
 
     /// Looks once.
-    fn note(&mut self, key: &str, look: impl FnOnce() -> Result<Option<Entry>>) -> Result<()> {
+    fn note(&mut self, key: &str, look: impl FnOnce() -> Result<Option<RestoreEntry>>) -> Result<()> {
         if !self.known.contains(key)
             && let Some(entry) = look()?
         {
@@ -309,7 +313,7 @@ impl RestoreLog {
         Ok(())
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: RestoreEntry) {
         self.known.insert(entry.key());
         self.entries.push(entry);
     }
@@ -326,7 +330,7 @@ fn files_of(node_config: &NodeConfig) -> impl Iterator<Item = String> {
     files.chain(binaries).chain(units).chain(users).chain(beside).chain([BOOTSTRAP_KUBECONFIG.to_owned()])
 }
 
-impl Entry {
+impl RestoreEntry {
     /// A unit's name, and whether one of that name was enabled and active before.
     pub(super) fn as_unit(&self) -> Option<(&str, bool, bool)> {
         match self {
@@ -385,11 +389,11 @@ fn newer(version: u32) -> Error {
 impl RestoreLog {
     /// The files and units that an earlier configuration made here, and that this one does not
     /// name.
-    pub(super) fn find_superseded(&self, node_config: &NodeConfig) -> Vec<&Entry> {
+    pub(super) fn find_superseded(&self, node_config: &NodeConfig) -> Vec<&RestoreEntry> {
         let files: BTreeSet<String> = files_of(node_config).collect();
-        let is_superseded = |entry: &&Entry| match entry {
-            Entry::File { path, .. } => !files.contains(path),
-            Entry::Unit { name, .. } => !node_config.units.iter().any(|unit| unit.name == *name),
+        let is_superseded = |entry: &&RestoreEntry| match entry {
+            RestoreEntry::File { path, .. } => !files.contains(path),
+            RestoreEntry::Unit { name, .. } => !node_config.units.iter().any(|unit| unit.name == *name),
             _ => false,
         };
         self.entries.iter().filter(is_superseded).collect()
@@ -397,7 +401,7 @@ impl RestoreLog {
 
     /// Knows nothing any more of what was put back: whatever has its name from now on is not ours.
     pub(super) fn forget_superseded(&mut self, node_config: &NodeConfig) -> Result<()> {
-        let gone: BTreeSet<String> = self.find_superseded(node_config).into_iter().map(Entry::key).collect();
+        let gone: BTreeSet<String> = self.find_superseded(node_config).into_iter().map(RestoreEntry::key).collect();
         self.entries.retain(|entry| !gone.contains(&entry.key()));
         self.known.retain(|key| !gone.contains(key));
         task::write_atomic(Path::new(FILE), self.render()?.as_bytes(), 0o600, 0)
@@ -406,7 +410,7 @@ impl RestoreLog {
     /// Networks of pods in CIDR form.
     pub(super) fn pod_networks(&self) -> Vec<&str> {
         let networks = self.entries.iter().filter_map(|entry| match entry {
-            Entry::Pods { network } => Some(network.as_str()),
+            RestoreEntry::Pods { network } => Some(network.as_str()),
             _ => None,
         });
         networks.collect()
@@ -415,7 +419,7 @@ impl RestoreLog {
     /// What the network looked like before anything was done.
     pub(super) fn network(&self) -> Network {
         let found = self.entries.iter().find_map(|entry| match entry {
-            Entry::Network { before } => Some(before.clone()),
+            RestoreEntry::Network { before } => Some(before.clone()),
             _ => None,
         });
         found.unwrap_or_default()
@@ -424,7 +428,7 @@ impl RestoreLog {
     /// Mount points that were there.
     pub(super) fn mounts(&self) -> BTreeSet<String> {
         let found = self.entries.iter().find_map(|entry| match entry {
-            Entry::Mounts { before } => Some(before.clone()),
+            RestoreEntry::Mounts { before } => Some(before.clone()),
             _ => None,
         });
         found.unwrap_or_default()
@@ -433,7 +437,7 @@ impl RestoreLog {
     /// Disks of the node's own, with their mount points.
     pub(super) fn disks(&self) -> impl Iterator<Item = (&str, &Disk)> {
         self.entries.iter().filter_map(|entry| match entry {
-            Entry::Disk { path, disk } => Some((path.as_str(), disk)),
+            RestoreEntry::Disk { path, disk } => Some((path.as_str(), disk)),
             _ => None,
         })
     }
@@ -441,7 +445,7 @@ impl RestoreLog {
     /// The files that may be ours.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
         self.entries.iter().filter_map(|entry| match entry {
-            Entry::File { path, .. } => Some(Path::new(path)),
+            RestoreEntry::File { path, .. } => Some(Path::new(path)),
             _ => None,
         })
     }
@@ -449,7 +453,7 @@ impl RestoreLog {
     /// What had the name of this file.
     pub(super) fn kept(&self, wanted: &str) -> Option<&SavedFile> {
         self.entries.iter().find_map(|entry| match entry {
-            Entry::File { path, before } if path == wanted => before.as_ref(),
+            RestoreEntry::File { path, before } if path == wanted => before.as_ref(),
             _ => None,
         })
     }

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use crate::atomic_file::{self, AtomicFile, Mode};
+use crate::atomic_file::{self, AtomicFile, FileMode};
 use crate::error::{Error, Result};
 use crate::exec::Run;
 use crate::failpoint;
@@ -121,7 +121,7 @@ fn copy_verified(blob: &Path, binary: &Binary, mode: u32) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     failpoint::pass(format_args!("binary {}: before", binary.path));
     fs_err::create_dir_all(dir)?;
-    let mut file = AtomicFile::create(path, Mode::Exact(mode))?;
+    let mut file = AtomicFile::create(path, FileMode::Exact(mode))?;
     let digest = copy_hashed(blob, &mut file)?;
     if digest != binary.sha256 {
         return Err(Error::permanent(format!("{} on this host has the sha256 {digest}", binary.name))
@@ -253,7 +253,7 @@ pub(super) fn write_atomic(path: &Path, bytes: &[u8], mode: u32, owner: u32) -> 
     let dir = path.parent().unwrap_or(Path::new("/"));
     failpoint::pass(format_args!("file {}: before", path.display()));
     fs_err::create_dir_all(dir)?;
-    let mut file = AtomicFile::create(path, Mode::Exact(mode))?;
+    let mut file = AtomicFile::create(path, FileMode::Exact(mode))?;
     std::os::unix::fs::chown(file.temporary(), Some(owner), Some(owner))?;
     file.write_all(bytes)?;
     failpoint::pass(format_args!("file {}: half", path.display()));

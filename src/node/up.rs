@@ -19,7 +19,7 @@ use super::event::NodeEvent;
 use super::kubelet_watch::KubeletWatch;
 use super::layout::{self, BOOTSTRAP_KUBECONFIG, CTR, UNITS, unit_file};
 use super::node_config::{Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Unit, count_early};
-use super::restore_log::{self, Entry, RestoreLog};
+use super::restore_log::{self, RestoreEntry, RestoreLog};
 use super::static_pod::{self, pod_log};
 use super::systemd::systemctl;
 use super::task::{self, Secrets};
@@ -213,23 +213,23 @@ impl NodeSetup<'_> {
     /// What an earlier configuration had and this one has not is put back as it was.
     fn remove_superseded(&mut self) -> Result<()> {
         let Some(mut restore_log) = RestoreLog::read()? else { return Ok(()) };
-        let old: Vec<Entry> = restore_log.find_superseded(self.node_config).into_iter().cloned().collect();
+        let old: Vec<RestoreEntry> = restore_log.find_superseded(self.node_config).into_iter().cloned().collect();
         if old.is_empty() {
             return Ok(());
         }
         let mut tell = |what: String| self.report(&NodeEvent::Changed(what));
-        for (name, ..) in old.iter().filter_map(Entry::as_unit) {
+        for (name, ..) in old.iter().filter_map(RestoreEntry::as_unit) {
             restore::stop_unit(name, &restore_log, &mut tell)?;
         }
         let mut gone = Vec::new();
         for entry in &old {
-            if let Entry::File { path, before } = entry {
+            if let RestoreEntry::File { path, before } = entry {
                 restore::put_file_back(path, before.as_ref(), &mut tell)?;
                 gone.push(path.clone());
             }
         }
         self.changed.extend(gone);
-        restore::revive_units(old.iter().filter_map(Entry::as_unit))?;
+        restore::revive_units(old.iter().filter_map(RestoreEntry::as_unit))?;
         restore_log.forget_superseded(self.node_config)
     }
 

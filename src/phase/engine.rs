@@ -21,7 +21,7 @@ use super::plan_guard::ApprovedPlan;
 use super::{Action, Cx, HostAccess, Inputs, Manifest, Sink, Step, Tasks, What};
 use crate::exec::signals;
 use crate::failpoint;
-use crate::state::{Entry, Lock, Outcome, State, Store};
+use crate::state::{JournalEntry, Lock, Outcome, State, Store};
 use crate::step_id::StepId;
 use crate::{Class, Error, Result};
 
@@ -32,7 +32,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A host as the engine sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct PhaseHost {
     /// Its name, unique in the cluster.
     pub name: String,
     /// Its role, as `roles` in `phase.toml` names it.
@@ -48,7 +48,7 @@ pub struct Phase {
     /// What built-in steps do, by step name.
     pub actions: HashMap<String, Box<dyn Action>>,
     /// The hosts.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<PhaseHost>,
     /// Where custom commands run.
     pub work_dir: PathBuf,
     /// Values of the configuration, for the custom steps that name some as inputs.
@@ -63,7 +63,7 @@ pub struct Phase {
 impl Phase {
     /// A phase without any actions yet.
     #[must_use]
-    pub fn new(name: impl Into<String>, manifest: Manifest, hosts: Vec<Host>) -> Self {
+    pub fn new(name: impl Into<String>, manifest: Manifest, hosts: Vec<PhaseHost>) -> Self {
         Self {
             name: name.into(),
             manifest,
@@ -251,7 +251,7 @@ impl<'a> Engine<'a> {
     fn forget_gone(&self, phase: &Phase) -> Result<State> {
         let state = self.store.state()?;
         for step in plan::gone(&state, phase).iter().map(ToString::to_string) {
-            self.store.record(self.lock, Entry::Forgotten { step: step.clone() })?;
+            self.store.record(self.lock, JournalEntry::Forgotten { step: step.clone() })?;
             self.sink.emit(What::StepForgotten { step });
         }
         Ok(state)
@@ -340,7 +340,7 @@ impl<'a> Engine<'a> {
         };
         let start = Instant::now();
         let digest = inputs.digest();
-        self.store.record(self.lock, Entry::Intent { step: id.clone(), digest: digest.clone() })?;
+        self.store.record(self.lock, JournalEntry::Intent { step: id.clone(), digest: digest.clone() })?;
         let summary = step.summary.clone();
         self.sink.emit(What::StepStarted { step: id.clone(), summary, why, needs, look_seconds });
         let cx = Cx { announced, ..Cx::detached(&id, self.sink.clone(), log, step.timeout) };
@@ -362,7 +362,7 @@ impl<'a> Engine<'a> {
     }
 
     fn conclude(&self, id: &str, outcome: Outcome) -> Result<()> {
-        self.store.record(self.lock, Entry::Outcome { step: id.to_owned(), outcome })
+        self.store.record(self.lock, JournalEntry::Outcome { step: id.to_owned(), outcome })
     }
 
     /// Tries until it succeeds, fails with a class that is not tried again, or has no time left.

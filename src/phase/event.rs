@@ -137,7 +137,7 @@ pub enum PartKind {
     Step,
     /// Whether the step is done was looked at.
     Proof,
-    /// The step could have begun, but as many as may run at once already did.
+    /// The step could have started, but as many as may run at once already did.
     Turn,
     /// Outside of any step.
     Between,

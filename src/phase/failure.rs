@@ -62,7 +62,7 @@ pub(super) fn into_error(
         error = error.evidence(format!("no step began on any other host after that (--max-failures {most})"));
     }
     if !blocked.is_empty() {
-        error = error.evidence(format!("not begun because of it: {}", list(blocked)));
+        error = error.evidence(format!("not started because of it: {}", list(blocked)));
     }
     let hint = match first.error.next() {
         Some(advice) => format!("{advice}; then: {next}"),
@@ -80,7 +80,7 @@ fn interrupted(phase: &str, stopped: &[Failed], left: usize, next: &str) -> Erro
         error = error.evidence(format!("stopped in the middle, will run again: {}", list(&ids)));
     }
     if left > 0 {
-        error = error.evidence(format!("not begun: {left} steps"));
+        error = error.evidence(format!("not started: {left} steps"));
     }
     error.hint(format!("{next} (goes on from here)"))
 }

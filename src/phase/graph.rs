@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
-use super::{Host, Phase, Scope, Step};
+use super::{Phase, PhaseHost, Scope, Step};
 use crate::step_id::StepId;
 
 /// One step, for one host if it is a host step.
@@ -77,13 +77,13 @@ pub(super) fn dependents(tasks: &[Task]) -> Vec<Vec<usize>> {
     dependents
 }
 
-fn task(phase: &Phase, step: usize, host: Option<&Host>) -> Task {
+fn task(phase: &Phase, step: usize, host: Option<&PhaseHost>) -> Task {
     let id = StepId::new(&phase.name, &phase.manifest.steps[step].name);
     let id = host.map_or_else(|| id.clone(), |host| id.on(&host.name));
     Task { id, step, needs: Vec::new() }
 }
 
-fn hosts_of<'h>(step: &Step, hosts: &'h [Host]) -> impl Iterator<Item = &'h Host> {
+fn hosts_of<'h>(step: &Step, hosts: &'h [PhaseHost]) -> impl Iterator<Item = &'h PhaseHost> {
     hosts.iter().filter(|host| step.is_for(&host.name, &host.role))
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use crate::phase::Manifest;
 
     fn edges(text: &str, hosts: &[(&str, &str)]) -> Vec<String> {
-        let hosts = hosts.iter().map(|(name, role)| Host { name: (*name).into(), role: (*role).into() }).collect();
+        let hosts = hosts.iter().map(|(name, role)| PhaseHost { name: (*name).into(), role: (*role).into() }).collect();
         let phase = Phase::new("p", Manifest::parse("x", text).unwrap(), hosts);
         let tasks = expand(&phase);
         let ids = |needs: &[usize]| needs.iter().map(|need| tasks[*need].id.to_string()).collect::<Vec<_>>().join(" ");

@@ -18,12 +18,12 @@ mod plan_guard;
 mod review;
 
 pub use action::{Action, Check, Cx};
-pub use engine::{Engine, Host, Phase, Summary};
+pub use engine::{Engine, Phase, PhaseHost, Summary};
 pub use event::{Event, PartKind, PathPart, SCHEMA, Sink, Tasks, What, schema};
 pub use host_access::{HostAccess, HostFacts};
 pub use inputs::Inputs;
 pub use manifest::{Manifest, RunsOn, Scope, Step};
-pub use plan::{Decision, PhasePlan, Planned, plan};
+pub use plan::{Decision, PhasePlan, PlannedStep, plan};
 pub use plan_guard::ApprovedPlan;
 pub use review::{Condition, StepStatus, review};
 

@@ -35,7 +35,7 @@ pub enum Decision {
 /// One line of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Planned {
+pub struct PlannedStep {
     /// The step's id.
     pub id: StepId,
     /// The step's name.
@@ -63,7 +63,7 @@ pub struct Planned {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhasePlan {
     /// Every step, in an order in which it could happen.
-    pub steps: Vec<Planned>,
+    pub steps: Vec<PlannedStep>,
     /// The first step after which nothing can be told, neither of this phase nor of later ones.
     pub unknown_after: Option<StepId>,
 }
@@ -165,8 +165,8 @@ pub fn plan(store: &Store, phase: &Phase, before: Option<&StepId>) -> Result<Pha
     Ok(phase_plan)
 }
 
-fn forgotten(id: StepId) -> Planned {
-    Planned {
+fn forgotten(id: StepId) -> PlannedStep {
+    PlannedStep {
         step: id.step().to_owned(),
         host: id.host().map(str::to_owned),
         decision: Decision::Forget,
@@ -182,7 +182,7 @@ fn forgotten(id: StepId) -> Planned {
 
 /// A step whose plan is made.
 struct PlannedTask {
-    planned: Planned,
+    planned: PlannedStep,
     /// The first step in front of it, or itself, that will or may run.
     moving: Option<StepId>,
     /// Nothing behind it can be told.
@@ -246,7 +246,7 @@ impl Planner<'_> {
     }
 
     /// By its record alone.
-    fn plan_blindly(&self, task: &Task, earlier: &StepId) -> Planned {
+    fn plan_blindly(&self, task: &Task, earlier: &StepId) -> PlannedStep {
         let (decision, why) = match reason_of_record(self.state, &task.id.to_string()) {
             Some(why) => (Decision::Run, why),
             None => (Decision::Unknown, known_once(earlier)),
@@ -256,8 +256,8 @@ impl Planner<'_> {
         planned
     }
 
-    fn start(&self, task: &Task, decision: Decision, why: String) -> Planned {
-        Planned {
+    fn start(&self, task: &Task, decision: Decision, why: String) -> PlannedStep {
+        PlannedStep {
             id: task.id.clone(),
             step: task.id.step().to_owned(),
             host: task.id.host().map(str::to_owned),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::action::{not_in_plan, require_announced};
-use super::{Decision, Inputs, Planned};
+use super::{Decision, Inputs, PlannedStep};
 use crate::Result;
 use crate::change::Preview;
 use crate::step_id::StepId;
@@ -12,7 +12,7 @@ use crate::step_id::StepId;
 /// The steps of a plan by their ids.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovedPlan {
-    steps: BTreeMap<StepId, Planned>,
+    steps: BTreeMap<StepId, PlannedStep>,
     /// Phases of which the plan says that it does not know them.
     unknown_phases: Vec<String>,
 }
@@ -20,7 +20,7 @@ pub struct ApprovedPlan {
 impl ApprovedPlan {
     /// A run is held to these steps; phases that were unknown when the plan was made are free.
     #[must_use]
-    pub fn new(steps: impl IntoIterator<Item = Planned>, unknown_phases: &[String]) -> Self {
+    pub fn new(steps: impl IntoIterator<Item = PlannedStep>, unknown_phases: &[String]) -> Self {
         let steps = steps.into_iter().map(|step| (step.id.clone(), step)).collect();
         Self { steps, unknown_phases: unknown_phases.to_vec() }
     }
@@ -53,7 +53,7 @@ impl ApprovedPlan {
     /// Compares the plan with the one that would be made now. `going_on` says that this plan was
     /// started before: then what is done already is no difference. The error names the first thing
     /// that is not as it was.
-    pub fn check(&self, now: &[Planned], going_on: bool) -> Result<()> {
+    pub fn check(&self, now: &[PlannedStep], going_on: bool) -> Result<()> {
         for step in now.iter().filter(|step| !self.is_free(&step.id)) {
             let Some(planned) = self.steps.get(&step.id) else {
                 return Err(not_in_plan(&format!("step {} is new", step.id)));
@@ -61,7 +61,7 @@ impl ApprovedPlan {
             check_step(planned, step, going_on)?;
         }
         let there: BTreeSet<&StepId> = now.iter().map(|step| &step.id).collect();
-        let is_gone = |planned: &&Planned| !there.contains(&planned.id);
+        let is_gone = |planned: &&PlannedStep| !there.contains(&planned.id);
         match self.steps.values().find(is_gone).filter(|planned| !going_on || planned.decision != Decision::Forget) {
             Some(planned) => Err(not_in_plan(&format!("step {} is no longer there", planned.id))),
             None => Ok(()),
@@ -69,7 +69,7 @@ impl ApprovedPlan {
     }
 }
 
-fn find_changed<'n>(planned: &'n Planned, inputs: &'n Inputs) -> Option<&'n str> {
+fn find_changed<'n>(planned: &'n PlannedStep, inputs: &'n Inputs) -> Option<&'n str> {
     let known = |name: &&String| !planned.unknown_inputs.contains(*name) && !inputs.unknown().contains(*name);
     let now = inputs.fingerprints();
     let changed = planned.inputs.keys().filter(known).find(|name| now.get(*name) != planned.inputs.get(*name));
@@ -78,7 +78,7 @@ fn find_changed<'n>(planned: &'n Planned, inputs: &'n Inputs) -> Option<&'n str>
     changed.or(new).map(String::as_str)
 }
 
-fn check_step(planned: &Planned, now: &Planned, going_on: bool) -> Result<()> {
+fn check_step(planned: &PlannedStep, now: &PlannedStep, going_on: bool) -> Result<()> {
     use Decision::{Run, Skip, Unknown};
     let went_on = going_on && (now.decision == Skip || planned.decision != Skip && now.decision == Unknown);
     match (planned.decision, now.decision) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::phase::{Planned, StepId};
+use crate::phase::{PlannedStep, StepId};
 
 /// An estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ impl Estimate {
     /// For those of the steps that are chosen; the others take no time. The steps are in an order
     /// in which they could run.
     #[must_use]
-    pub(crate) fn of(steps: &[Planned], chosen: impl Fn(&Planned) -> bool) -> Self {
+    pub(crate) fn of(steps: &[PlannedStep], chosen: impl Fn(&PlannedStep) -> bool) -> Self {
         let mut ends: BTreeMap<&StepId, f64> = BTreeMap::new();
         let mut phases: BTreeMap<&str, f64> = BTreeMap::new();
         let mut never_ran = 0;
@@ -58,8 +58,8 @@ mod tests {
     use crate::change::Preview;
     use crate::phase::Decision;
 
-    fn step(id: &str, needs: &[&str], seconds: Option<f64>) -> Planned {
-        Planned {
+    fn step(id: &str, needs: &[&str], seconds: Option<f64>) -> PlannedStep {
+        PlannedStep {
             id: id.parse().unwrap(),
             step: String::new(),
             host: None,

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::forecast::Forecast;
 use crate::node::NodeConfig;
 use crate::node::diff::simulate_restarts;
-use crate::phase::{Planned, StepId};
+use crate::phase::{PlannedStep, StepId};
 
 /// What one setting's change does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub(super) fn find(
     source: &TreeSource,
     state_dir: &Path,
     cluster: &Cluster,
-    steps: &[Planned],
+    steps: &[PlannedStep],
 ) -> Result<Vec<Impact>> {
     let path = cluster.store.path(Settings::APPLIED);
     // An applied configuration that this version cannot read any more is no reason to show no plan.
@@ -75,9 +75,14 @@ fn vary(applied: &Settings, now: &Settings, name: &str) -> Option<Settings> {
 }
 
 impl Impact {
-    fn measure(change: crate::config::Change, before: &Forecast, after: &Forecast, steps: &[Planned]) -> Self {
+    fn measure(
+        change: crate::config::SettingChange,
+        before: &Forecast,
+        after: &Forecast,
+        steps: &[PlannedStep],
+    ) -> Self {
         let tasks = before.different_tasks(after);
-        let moved = |step: &&Planned| is_moving(step) && tasks.contains(&step.id);
+        let moved = |step: &&PlannedStep| is_moving(step) && tasks.contains(&step.id);
         let names: Vec<StepId> = steps.iter().filter(moved).map(|step| step.id.clone()).collect();
         let estimate = Estimate::of(steps, |step| moved(&step));
         let hosts = steps.iter().filter(moved).filter_map(|step| step.host.clone()).collect();

@@ -67,9 +67,9 @@ impl PlanInputs {
     /// The error that names the steps which the journal tells of since a plan was made.
     pub(super) fn describe_steps_since(&self, made: Timestamp, state: &State) -> Error {
         let done = state.steps.iter().filter(|(_, record)| record.finished > made).map(|(id, _)| id);
-        let begun = state.open.iter().filter(|(_, open)| open.since > made).map(|(id, _)| id);
+        let started = state.open.iter().filter(|(_, open)| open.since > made).map(|(id, _)| id);
         let error = moved(&format!("steps were run since line {} of the journal", self.journal)).hint(AGAIN);
-        done.chain(begun).take(STEPS).fold(error, |error, step| error.evidence(format!("since then: {step}")))
+        done.chain(started).take(STEPS).fold(error, |error, step| error.evidence(format!("since then: {step}")))
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
             v: 1,
             seq,
             at: Timestamp::from_second(i64::try_from(seq).unwrap()).unwrap(),
-            entry: crate::state::Entry::Intent { step: step.into(), digest: String::new() },
+            entry: crate::state::JournalEntry::Intent { step: step.into(), digest: String::new() },
         };
         let state = State::default().replay(&[line(3, "provision/apply"), line(9, "bootstrap/api")]);
         let error = plan_inputs().describe_steps_since(Timestamp::from_second(5).unwrap(), &state);

@@ -24,7 +24,7 @@ use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::document::{self, Document, Fields};
 use crate::error::{Class, Error, Result};
-use crate::phase::{ApprovedPlan, Decision, Engine, Phase, Planned};
+use crate::phase::{ApprovedPlan, Decision, Engine, Phase, PlannedStep};
 use crate::state::State;
 use crate::{addons, bootstrap};
 
@@ -52,7 +52,7 @@ pub(crate) struct Plan {
     /// What each setting that changed since the last complete `turnup up` sets in motion.
     pub changed: Vec<Impact>,
     /// Every step of every phase that can be told, in an order in which they could run.
-    pub steps: Vec<Planned>,
+    pub steps: Vec<PlannedStep>,
     /// The phases of which nothing can be told before this step has run.
     pub unknown_phases: Vec<String>,
     /// How long it will take.
@@ -104,7 +104,7 @@ impl Plan {
     pub(crate) fn make(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
         let cluster = Arc::new(Cluster::shadow(settings, source.clone(), state_dir)?);
         let plan_inputs = PlanInputs::look(&cluster, settings)?;
-        let (mut steps, mut unknown_phases) = (Vec::<Planned>::new(), Vec::new());
+        let (mut steps, mut unknown_phases) = (Vec::<PlannedStep>::new(), Vec::new());
         let mut blind = false;
         for (name, load) in PHASES {
             if blind {
@@ -139,7 +139,7 @@ impl Plan {
     }
 
     /// The steps that will run, may run, or are forgotten: all but those that are proven done.
-    pub(crate) fn moving(&self) -> impl Iterator<Item = &Planned> {
+    pub(crate) fn moving(&self) -> impl Iterator<Item = &PlannedStep> {
         self.steps.iter().filter(|step| step.decision != Decision::Skip)
     }
 
@@ -173,7 +173,7 @@ impl Plan {
 }
 
 /// Whether a step will or may run.
-fn is_moving(step: &Planned) -> bool {
+fn is_moving(step: &PlannedStep) -> bool {
     matches!(step.decision, Decision::Run | Decision::Unknown)
 }
 

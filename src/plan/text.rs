@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Impact, Plan};
 use crate::change::Verb;
-use crate::phase::{Decision, Planned, StepId};
+use crate::phase::{Decision, PlannedStep, StepId};
 use crate::terminal;
 
 /// More hosts than these are counted and not named.
@@ -99,7 +99,7 @@ fn name_hosts<'h>(hosts: impl Iterator<Item = &'h str>) -> String {
     if hosts.len() > NAMED { format!("{} hosts", hosts.len()) } else { hosts.join(", ") }
 }
 
-fn describe_step(step: &Planned) -> Vec<String> {
+fn describe_step(step: &PlannedStep) -> Vec<String> {
     let mut lines = vec![format!("{:8} {}: {}", word(step.decision), step.id, step.why)];
     for change in &step.preview.changes {
         lines.push(format!("         {:3} {} {}", change.verb.sign(), change.kind, change.name));

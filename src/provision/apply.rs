@@ -20,8 +20,8 @@ use super::planned_inventory;
 use super::render::{self, DIR, VARIABLES, planned_hosts, spec_file};
 use super::run_options::RunOptions;
 use super::step_ids::APPLY;
-use super::terraform::{self, Mode, Terraform};
-use super::tfplan::Planned;
+use super::terraform::{self, PlanMode, Terraform};
+use super::tfplan::TerraformChanges;
 use super::volume_guard::{self, is_volume};
 use crate::inventory::Host;
 
@@ -32,7 +32,7 @@ pub type BeforeHostRemoval = fn(&Cluster, &[&Host], &Cx) -> Result<()>;
 pub(super) struct Apply {
     cluster: Arc<Cluster>,
     /// What Terraform would change; none when it is not at hand. Asked once.
-    planned: OnceLock<Option<Planned>>,
+    planned: OnceLock<Option<TerraformChanges>>,
     options: RunOptions,
     before_host_removal: BeforeHostRemoval,
 }
@@ -75,7 +75,7 @@ impl Apply {
     }
 
     /// Terraform's plan for what the directory would have, made in a directory of its own.
-    fn planned(&self) -> Result<Option<&Planned>> {
+    fn planned(&self) -> Result<Option<&TerraformChanges>> {
         if let Some(planned) = self.planned.get() {
             return Ok(planned.as_ref());
         }
@@ -84,11 +84,11 @@ impl Apply {
         Ok(self.planned.get_or_init(|| planned).as_ref())
     }
 
-    fn plan_aside(&self) -> Result<Option<Planned>> {
+    fn plan_aside(&self) -> Result<Option<TerraformChanges>> {
         let Some(aside) = ScratchDir::make(&self.cluster, true)? else { return Ok(None) };
         let known = aside.terraform.resources()?;
         let replace = self.vanished()?.intersection(&known).cloned().collect();
-        aside.terraform.plan(Mode::Look, &replace, &aside.log)?;
+        aside.terraform.plan(PlanMode::Look, &replace, &aside.log)?;
         aside.terraform.show_plan().map(Some)
     }
 
@@ -190,7 +190,7 @@ impl Action for Apply {
         // what it believes in is replaced.
         let known = terraform.resources()?;
         let replace = self.vanished()?.intersection(&known).cloned().collect();
-        let changes = terraform.plan(Mode::Apply, &replace, cx.log_path())?;
+        let changes = terraform.plan(PlanMode::Apply, &replace, cx.log_path())?;
         let touches_volumes = changes.iter().any(|change| change.action != "create" && is_volume(&change.address));
         if cx.is_bound() || touches_volumes {
             let planned = terraform.show_plan()?;
@@ -232,7 +232,7 @@ fn refresh_aside(cluster: &Cluster) -> Result<Option<Vec<Change>>> {
     if aside.terraform.resources()?.is_empty() {
         return Ok(None);
     }
-    aside.terraform.plan(Mode::Refresh, &BTreeSet::new(), &aside.log)?;
+    aside.terraform.plan(PlanMode::Refresh, &BTreeSet::new(), &aside.log)?;
     aside.terraform.show_plan().map(|planned| Some(planned.drift))
 }
 

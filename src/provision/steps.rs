@@ -11,7 +11,7 @@ use crate::artifacts::{Cache, host_root_digest};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
 use crate::error::{Error, Result};
 use crate::exec::{Failure, Run};
-use crate::phase::{Action, Check, Cx, Host as PhaseHost, Inputs, Manifest, Phase};
+use crate::phase::{Action, Check, Cx, Inputs, Manifest, Phase, PhaseHost};
 use crate::state::Store;
 use crate::unknown;
 
@@ -104,7 +104,7 @@ fn limit(mut manifest: Manifest, cluster: &Cluster) -> Manifest {
     manifest
 }
 
-/// Whether the provision phase has made, or begun to make, hosts.
+/// Whether the provision phase has made, or started to make, hosts.
 pub fn has_made(cluster: &Cluster) -> Result<bool> {
     Ok(cluster.store.read(VARIABLES)?.is_some())
 }

@@ -16,7 +16,7 @@ use crate::unknown;
 
 /// What a plan of Terraform would change.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Planned {
+pub struct TerraformChanges {
     /// The resources, each with the attributes that differ.
     pub changes: Vec<Change>,
     /// Changes made outside of turnup since the last apply.
@@ -26,7 +26,7 @@ pub struct Planned {
     outputs_change: bool,
 }
 
-impl Planned {
+impl TerraformChanges {
     pub(super) fn parse(plan: &Value) -> Self {
         let list = |name: &str| plan[name].as_array().into_iter().flatten().filter_map(parse_resource).collect();
         let outputs = plan["output_changes"].as_object().into_iter().flatten();
@@ -162,7 +162,7 @@ mod tests {
             ],
             "output_changes": {"inventory": {"actions": ["no-op"]}},
         });
-        let planned = Planned::parse(&plan);
+        let planned = TerraformChanges::parse(&plan);
         let shown: Vec<String> =
             planned.changes.iter().map(|change| format!("{change}: {}", change.lines.join(", "))).collect();
         insta::assert_snapshot!(shown.join("\n"), @r#"
@@ -175,7 +175,7 @@ mod tests {
             planned.drift.iter().map(|change| format!("{change}: {}", change.lines.join(", "))).collect();
         assert_eq!(drift, ["change resource a.other: - size = 1, + size = 3", "delete resource a.lost: "]);
         assert!(!planned.changes_nothing());
-        assert!(Planned::parse(&json!({"output_changes": {"o": {"actions": ["no-op"]}}})).changes_nothing());
-        assert!(!Planned::parse(&json!({"output_changes": {"o": {"actions": ["create"]}}})).changes_nothing());
+        assert!(TerraformChanges::parse(&json!({"output_changes": {"o": {"actions": ["no-op"]}}})).changes_nothing());
+        assert!(!TerraformChanges::parse(&json!({"output_changes": {"o": {"actions": ["create"]}}})).changes_nothing());
     }
 }

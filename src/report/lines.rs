@@ -52,9 +52,9 @@ pub(super) fn line(what: &What) -> Option<String> {
         }
         What::StepFailed { step, message, .. } => format!("{step} {}: {message}", "failed".red()),
         What::StepBlocked { step, because } if because.starts_with("--") => {
-            format!("{step} {}: enough hosts failed ({because})", "not begun".red())
+            format!("{step} {}: enough hosts failed ({because})", "not started".red())
         }
-        What::StepBlocked { step, because } => format!("{step} {}: {because} failed", "not begun".red()),
+        What::StepBlocked { step, because } => format!("{step} {}: {because} failed", "not started".red()),
         What::StepForgotten { step } => format!("{step} forgotten: no longer part of the cluster"),
         What::Milestone { name, .. } => format!("{} {name}", "reached:".green()),
         What::PhaseDone { phase, ran, skipped, failed, blocked, elapsed_seconds } => {

@@ -38,7 +38,7 @@ pub use table::Table;
 
 /// How a run is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum DisplayMode {
     /// Progress bars on standard error; for a terminal.
     Bars,
     /// Lines on standard error.
@@ -49,7 +49,7 @@ pub enum Mode {
     Quiet,
 }
 
-impl Mode {
+impl DisplayMode {
     /// JSON when asked for, bars on a terminal, else lines.
     #[must_use]
     pub fn detect(json: bool) -> Self {
@@ -117,7 +117,7 @@ impl Reporter {
     /// Starts the thread that shows events, and emits the first one; `replaced` are the parts of
     /// turnup that the working directory replaces.
     #[must_use]
-    pub fn start(mode: Mode, command: &str, cluster: &str, replaced: &[&str]) -> Self {
+    pub fn start(mode: DisplayMode, command: &str, cluster: &str, replaced: &[&str]) -> Self {
         let (sink, events) = Sink::channel();
         sink.emit(What::RunStarted {
             schema: SCHEMA.into(),
@@ -171,12 +171,12 @@ fn open(keeper: &Mutex<History>) -> MutexGuard<'_, History> {
 }
 
 /// Shows and keeps every event up to the last, into which it puts the critical path.
-fn consume(mode: Mode, events: &Receiver<Event>, keeper: &Mutex<History>) -> Vec<PathPart> {
+fn consume(mode: DisplayMode, events: &Receiver<Event>, keeper: &Mutex<History>) -> Vec<PathPart> {
     let mut show: Box<dyn Show> = match mode {
-        Mode::Bars => Box::new(bars::Bars::new()),
-        Mode::Lines => Box::new(lines::Lines::new(Box::new(anstream::stderr()))),
-        Mode::Json => Box::new(json::Json::new(Box::new(anstream::stdout()))),
-        Mode::Quiet => Box::new(Silence),
+        DisplayMode::Bars => Box::new(bars::Bars::new()),
+        DisplayMode::Lines => Box::new(lines::Lines::new(Box::new(anstream::stderr()))),
+        DisplayMode::Json => Box::new(json::Json::new(Box::new(anstream::stdout()))),
+        DisplayMode::Quiet => Box::new(Silence),
     };
     let (mut timeline, mut last, mut chain) = (Timeline::default(), None, Vec::new());
     for mut event in events {
@@ -190,7 +190,7 @@ fn consume(mode: Mode, events: &Receiver<Event>, keeper: &Mutex<History>) -> Vec
         } else {
             false
         };
-        show.show(if mode == Mode::Json { Cow::Borrowed(&event) } else { shown(&event) }.as_ref());
+        show.show(if mode == DisplayMode::Json { Cow::Borrowed(&event) } else { shown(&event) }.as_ref());
         if let Err(error) = open(keeper).take(&event) {
             let message = format!("the events of this run are kept no longer: {error}");
             show.show(&Event { seconds: event.seconds, event: What::Note { message } });

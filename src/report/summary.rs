@@ -52,7 +52,7 @@ fn steps(timeline: &Timeline, last: Option<&Timeline>) -> String {
     let (failed, blocked) = (any(|step| step.failed), any(|step| step.blocked));
     let mut headings = vec!["step", "ran", "unchanged"];
     headings.extend(failed.then_some("failed"));
-    headings.extend(blocked.then_some("not begun"));
+    headings.extend(blocked.then_some("not started"));
     headings.push("time");
     headings.extend(last.map(|_| "last run"));
     let mut table = (1..headings.len()).fold(Table::new(&headings), Table::right);

@@ -27,7 +27,7 @@ pub struct Line {
     /// When.
     pub at: Timestamp,
     /// What.
-    pub entry: Entry,
+    pub entry: JournalEntry,
 }
 
 /// The version that this program writes, and the newest that it reads.
@@ -36,7 +36,7 @@ pub(super) const VERSION: u32 = 1;
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Entry {
+pub enum JournalEntry {
     /// A step is about to change something.
     Intent {
         /// The step's id.
@@ -63,7 +63,7 @@ pub enum Entry {
     },
 }
 
-impl Entry {
+impl JournalEntry {
     /// The names in it that are printed: of a step, or of a user and its groups.
     fn names(&self) -> Vec<&str> {
         match self {
@@ -76,7 +76,7 @@ impl Entry {
 }
 
 /// What is said about which step, in short.
-impl std::fmt::Display for Entry {
+impl std::fmt::Display for JournalEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Intent { step, .. } => write!(f, "intent {step}"),
@@ -194,7 +194,7 @@ impl Journal {
     }
 
     /// Appends one line; when this returns, it is on the disk.
-    pub(super) fn append(&mut self, entry: Entry) -> Result<Line> {
+    pub(super) fn append(&mut self, entry: JournalEntry) -> Result<Line> {
         let line = Line { v: VERSION, seq: self.seq + 1, at: Timestamp::now(), entry };
         let mut bytes =
             serde_json::to_vec(&line).map_err(|error| Error::bug("a journal line is no JSON").source(error))?;

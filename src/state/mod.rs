@@ -15,7 +15,7 @@ mod tail;
 
 pub use credential::Credential;
 pub use events::{EventFile, KeptRun};
-pub use journal::{Entry, Line, Outcome};
+pub use journal::{JournalEntry, Line, Outcome};
 pub use lock::{Holder, Lock, Owner};
 pub use snapshot::{Open, Record, State};
 pub use store::Store;

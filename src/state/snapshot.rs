@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Credential;
-use super::journal::{Entry, Line, Outcome};
+use super::journal::{JournalEntry, Line, Outcome};
 
 /// The version that this program writes, and the newest that it reads.
 pub(super) const VERSION: u32 = 1;
@@ -87,14 +87,14 @@ impl State {
             return;
         }
         self.seq = line.seq;
-        if !matches!(line.entry, Entry::Issued { .. }) {
+        if !matches!(line.entry, JournalEntry::Issued { .. }) {
             self.step_seq = line.seq;
         }
         match &line.entry {
-            Entry::Intent { step, .. } => {
+            JournalEntry::Intent { step, .. } => {
                 self.open.insert(step.clone(), Open { since: line.at, failure: None });
             }
-            Entry::Outcome { step, outcome: Outcome::Done { digest, inputs, elapsed_ms } } => {
+            JournalEntry::Outcome { step, outcome: Outcome::Done { digest, inputs, elapsed_ms } } => {
                 self.open.remove(step);
                 let record = Record {
                     digest: digest.clone(),
@@ -104,15 +104,15 @@ impl State {
                 };
                 self.steps.insert(step.clone(), record);
             }
-            Entry::Outcome { step, outcome: Outcome::Failed { message } } => {
+            JournalEntry::Outcome { step, outcome: Outcome::Failed { message } } => {
                 let since = self.open.get(step).map_or(line.at, |open| open.since);
                 self.open.insert(step.clone(), Open { since, failure: Some(message.clone()) });
             }
-            Entry::Forgotten { step } => {
+            JournalEntry::Forgotten { step } => {
                 self.open.remove(step);
                 self.steps.remove(step);
             }
-            Entry::Issued { credential } => {
+            JournalEntry::Issued { credential } => {
                 self.credentials.retain(|known| known.break_glass || known.expires > credential.issued);
                 self.credentials.push(credential.clone());
             }
@@ -120,8 +120,8 @@ impl State {
     }
 
     /// The entries that bring an empty state to this one.
-    pub(super) fn entries(&self) -> Vec<Entry> {
-        let done = self.steps.iter().map(|(step, record)| Entry::Outcome {
+    pub(super) fn entries(&self) -> Vec<JournalEntry> {
+        let done = self.steps.iter().map(|(step, record)| JournalEntry::Outcome {
             step: step.clone(),
             outcome: Outcome::Done {
                 digest: record.digest.clone(),
@@ -130,14 +130,14 @@ impl State {
             },
         });
         let open = self.open.iter().flat_map(|(step, open)| {
-            let intent = Entry::Intent { step: step.clone(), digest: String::new() };
+            let intent = JournalEntry::Intent { step: step.clone(), digest: String::new() };
             let failed = open
                 .failure
                 .clone()
-                .map(|message| Entry::Outcome { step: step.clone(), outcome: Outcome::Failed { message } });
+                .map(|message| JournalEntry::Outcome { step: step.clone(), outcome: Outcome::Failed { message } });
             std::iter::once(intent).chain(failed)
         });
-        let issued = self.credentials.iter().map(|credential| Entry::Issued { credential: credential.clone() });
+        let issued = self.credentials.iter().map(|credential| JournalEntry::Issued { credential: credential.clone() });
         done.chain(open).chain(issued).collect()
     }
 }

@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::journal::{self, Content, Entry, Journal};
+use super::journal::{self, Content, Journal, JournalEntry};
 use super::snapshot::{self, State};
 use super::{Holder, Lock, Owner, errors, lock};
-use crate::atomic_file::{self, AtomicFile, Mode};
+use crate::atomic_file::{self, AtomicFile, FileMode};
 use crate::{Class, Error, Result, failpoint, input, terminal, unknown};
 
 const STATE: &str = "state.json";
@@ -186,7 +186,7 @@ impl Store {
 
     /// Writes one entry to the journal and takes it into the state. When this returns, the entry is
     /// on the disk.
-    pub fn record(&self, _lock: &Lock, entry: Entry) -> Result<()> {
+    pub fn record(&self, _lock: &Lock, entry: JournalEntry) -> Result<()> {
         if self.memory.is_some() {
             return Err(Error::bug("steps of an imagined cluster are not run"));
         }
@@ -275,7 +275,7 @@ impl Store {
         let point = |when: &str| failpoint::pass(format_args!("write {}: {when}", rel.as_ref().display()));
         let write = || -> std::io::Result<()> {
             point("before");
-            let mut file = AtomicFile::create(&path, Mode::Exact(mode))?;
+            let mut file = AtomicFile::create(&path, FileMode::Exact(mode))?;
             file.write_all(bytes)?;
             point("half");
             file.commit()?;

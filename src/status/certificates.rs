@@ -14,7 +14,7 @@ const HERE: &str = "here";
 /// How much of its life a certificate has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Level {
+pub(crate) enum CertificateLife {
     /// A third or more.
     Ok,
     /// Less than a third.
@@ -39,7 +39,7 @@ pub(crate) struct Certificate {
     /// How long that is from now; negative when it has ended.
     pub left_seconds: i64,
     /// Whether that is enough.
-    pub level: Level,
+    pub level: CertificateLife,
 }
 
 impl Certificate {
@@ -81,9 +81,9 @@ pub(super) fn read(place: &str, file: &str, pem: &[u8], now: Timestamp) -> Optio
     let groups = certificate.subject().iter_organization().filter_map(|name| name.as_str().ok());
     let left = ends - now.as_second();
     let level = match left {
-        ..=0 => Level::Ended,
-        _ if left < (ends - begins) / 3 => Level::Ending,
-        _ => Level::Ok,
+        ..=0 => CertificateLife::Ended,
+        _ if left < (ends - begins) / 3 => CertificateLife::Ending,
+        _ => CertificateLife::Ok,
     };
     Some(Certificate {
         place: place.to_owned(),
@@ -118,9 +118,13 @@ mod tests {
             let now = Timestamp::from_second(Timestamp::now().as_second() + days * 86_400).unwrap();
             read("w0", "f", &pem, now).unwrap()
         };
-        for (days, level) in
-            [(0, Level::Ok), (240, Level::Ok), (250, Level::Ending), (364, Level::Ending), (366, Level::Ended)]
-        {
+        for (days, level) in [
+            (0, CertificateLife::Ok),
+            (240, CertificateLife::Ok),
+            (250, CertificateLife::Ending),
+            (364, CertificateLife::Ending),
+            (366, CertificateLife::Ended),
+        ] {
             assert_eq!(in_days(days).level, level, "{days}");
         }
         assert_eq!(in_days(0).subject, "system:kube-scheduler");

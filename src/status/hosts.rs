@@ -30,20 +30,20 @@ done"#;
 
 /// What the hosts said.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct HostAnswers {
     pub(super) certificates: Vec<Certificate>,
     pub(super) same_turnup: BTreeMap<String, bool>,
     pub(super) gaps: Vec<Gap>,
 }
 
 /// Asks every host that was handed over; none before that.
-pub(super) fn ask(cluster: &Cluster) -> Found {
+pub(super) fn ask(cluster: &Cluster) -> HostAnswers {
     let hosts = match cluster.find_inventory() {
         Ok(inventory) => inventory.map(|inventory| inventory.hosts).unwrap_or_default(),
-        Err(error) => return Found { gaps: vec![Gap::new("the hosts", error)], ..Found::default() },
+        Err(error) => return HostAnswers { gaps: vec![Gap::new("the hosts", error)], ..HostAnswers::default() },
     };
     let answers = parallel::map(&hosts, PARALLEL, |host| ask_one(cluster, host));
-    let mut found = Found::default();
+    let mut found = HostAnswers::default();
     for (host, answer) in hosts.iter().zip(answers) {
         match answer {
             Ok(said) => found.add(&host.name, &said, cluster.version()),
@@ -57,7 +57,7 @@ fn ask_one(cluster: &Cluster, host: &Host) -> Result<String> {
     Ok(cluster.ssh(host)?.timeout(TIMEOUT).run(&["sh", "-c", QUESTION])?.stdout)
 }
 
-impl Found {
+impl HostAnswers {
     fn add(&mut self, host: &str, said: &str, version: &str) {
         let mut parts = said.split("file /");
         let turnup = parts.next().unwrap_or_default().split_whitespace().next();

@@ -25,7 +25,7 @@ pub(crate) struct NodeStatus {
 
 /// A workload of an addon.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Addon {
+pub(crate) struct AddonStatus {
     /// Its name.
     pub name: String,
     /// `DaemonSet` or `Deployment`.
@@ -42,7 +42,7 @@ pub(crate) struct Live {
     /// Requests of kubelets that are pending or denied, or why they cannot be listed.
     pub csrs: Result<PendingCsrs>,
     /// The addons.
-    pub addons: Vec<Addon>,
+    pub addons: Vec<AddonStatus>,
 }
 
 impl Live {
@@ -55,14 +55,14 @@ impl Live {
         Ok(Self {
             nodes: items(&nodes).iter().map(NodeStatus::read).collect(),
             csrs: find_pending(cluster, &kubectl),
-            addons: items(&workloads).iter().map(Addon::read).collect(),
+            addons: items(&workloads).iter().map(AddonStatus::read).collect(),
         })
     }
 
     /// Asks the API; nothing as long as bootstrap has not come so far that there is one.
     pub(super) fn ask(cluster: &Cluster) -> Result<Option<Self>> {
-        let begun = [KUBECONFIG, ResolvedArtifacts::FILE].iter().all(|file| cluster.store.path(file).is_file());
-        if begun { Self::read(cluster).map(Some) } else { Ok(None) }
+        let started = [KUBECONFIG, ResolvedArtifacts::FILE].iter().all(|file| cluster.store.path(file).is_file());
+        if started { Self::read(cluster).map(Some) } else { Ok(None) }
     }
 }
 
@@ -87,7 +87,7 @@ impl NodeStatus {
     }
 }
 
-impl Addon {
+impl AddonStatus {
     fn read(workload: &Value) -> Self {
         let status = &workload["status"];
         let number = |names: [&str; 2]| names.iter().find_map(|name| status[*name].as_u64()).unwrap_or(0);

@@ -25,11 +25,11 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::state::{Credential, Holder, Store};
 
-pub(crate) use certificates::{Certificate, Level};
-pub(crate) use live::{Addon, Live, NodeStatus};
+pub(crate) use certificates::{Certificate, CertificateLife};
+pub(crate) use live::{AddonStatus, Live, NodeStatus};
 pub(crate) use phases::{PhaseState, PhaseStatus};
 pub(crate) use text::{render, render_live};
-pub(crate) use tokens::Token;
+pub(crate) use tokens::TokenStatus;
 
 /// The name and version of its JSON; it grows only by new fields.
 pub(crate) const SCHEMA: &str = "turnup.status/1";
@@ -60,14 +60,14 @@ pub(crate) struct Status {
     /// Requests for serving certificates that are pending; nothing where the API was not asked.
     pub unserved: Option<Vec<PendingCsr>>,
     /// The addons as the API has them; nothing where it was not asked.
-    pub addons: Option<Vec<Addon>>,
+    pub addons: Option<Vec<AddonStatus>>,
     /// Every certificate here and on the hosts that answered.
     pub certificates: Vec<Certificate>,
     /// Credentials that were issued besides the administrator's and have not expired, the oldest
     /// first.
     pub credentials: Vec<Credential>,
     /// The tokens with which new hosts of node groups join.
-    pub join_tokens: Vec<Token>,
+    pub join_tokens: Vec<TokenStatus>,
     /// What runs where.
     pub versions: Versions,
     /// The administrator's kubeconfig, once it is there.
@@ -121,7 +121,7 @@ impl Status {
         status.target = Some(cluster.settings.target.name().to_owned());
         status.versions.kubernetes = Some(cluster.settings.kubernetes_version.clone());
         let (hosts, api) = thread::scope(|scope| {
-            let hosts = scope.spawn(|| if quick { hosts::Found::default() } else { hosts::ask(cluster) });
+            let hosts = scope.spawn(|| if quick { hosts::HostAnswers::default() } else { hosts::ask(cluster) });
             let api = if quick { Ok(None) } else { Live::ask(cluster) };
             (hosts.join().unwrap_or_default(), api)
         });

@@ -24,7 +24,7 @@ pub(crate) enum PhaseState {
     /// All steps are done.
     Done,
     /// Some step was not run yet, all others are done.
-    Begun,
+    Started,
     /// No step was ever run.
     Never,
     /// Of some step it could not be found out.
@@ -143,7 +143,7 @@ fn add_up(steps: &[StepStatus], busy: bool) -> PhaseState {
     } else if any(|step| matches!(step, Condition::Unknown(_))) {
         PhaseState::Unknown
     } else if any(|step| *step == Condition::Never) {
-        PhaseState::Begun
+        PhaseState::Started
     } else {
         PhaseState::Done
     }
@@ -196,7 +196,7 @@ mod tests {
             (vec![], false, PhaseState::Never),
             (vec![&never, &never], false, PhaseState::Never),
             (vec![&done, &done], false, PhaseState::Done),
-            (vec![&done, &never], false, PhaseState::Begun),
+            (vec![&done, &never], false, PhaseState::Started),
             (vec![&done, &stale, &never], false, PhaseState::Stale),
             (vec![&stale, &failed], false, PhaseState::Failed),
             (vec![&failed, &Condition::Interrupted], false, PhaseState::Interrupted),

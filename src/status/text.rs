@@ -10,7 +10,9 @@ use crate::phase::Condition;
 use crate::report::Table;
 use crate::terminal;
 
-use super::{Addon, Certificate, Level, Live, NodeStatus, PhaseState, PhaseStatus, Status, Token};
+use super::{
+    AddonStatus, Certificate, CertificateLife, Live, NodeStatus, PhaseState, PhaseStatus, Status, TokenStatus,
+};
 
 /// The columns that a terminal has at least.
 const WIDTH: usize = 80;
@@ -87,7 +89,7 @@ fn pending(title: &str, csrs: &[PendingCsr]) -> String {
 }
 
 /// The table of addons; nothing where there is none.
-fn addons(addons: &[Addon]) -> String {
+fn addons(addons: &[AddonStatus]) -> String {
     let mut table = Table::new(&["ADDON", "KIND", "READY"]);
     for addon in addons {
         table.row([&addon.name, &addon.kind, &addon.ready]);
@@ -129,7 +131,7 @@ fn phases(phases: &[PhaseStatus]) -> String {
 const fn word(state: PhaseState) -> &'static str {
     match state {
         PhaseState::Done => "done",
-        PhaseState::Begun => "begun",
+        PhaseState::Started => "started",
         PhaseState::Never => "never ran",
         PhaseState::Unknown => "unknown",
         PhaseState::Stale => "stale",
@@ -180,7 +182,7 @@ fn certificates(all: &[Certificate]) -> String {
     if table.is_empty() {
         return String::new();
     }
-    let bad: Vec<String> = all.iter().filter(|one| one.level != Level::Ok).map(warning).collect();
+    let bad: Vec<String> = all.iter().filter(|one| one.level != CertificateLife::Ok).map(warning).collect();
     table.render() + &listed(&bad, "certificates")
 }
 
@@ -208,13 +210,15 @@ fn people(status: &Status) -> String {
 const NEXT: &str = "turnup up, or turnup user-data again";
 
 /// The join tokens that end soon, or have ended; nothing while all are good.
-fn tokens(all: &[Token]) -> String {
-    let line = |token: &Token| {
+fn tokens(all: &[TokenStatus]) -> String {
+    let line = |token: &TokenStatus| {
         let group = &token.group;
         match token.level {
-            Level::Ok => None,
-            Level::Ending => Some(format!("{group}: ends in {}: {NEXT}", span(token.left_seconds))),
-            Level::Ended => Some(format!("{group}: ended {} ago, no host joins: {NEXT}", span(-token.left_seconds))),
+            CertificateLife::Ok => None,
+            CertificateLife::Ending => Some(format!("{group}: ends in {}: {NEXT}", span(token.left_seconds))),
+            CertificateLife::Ended => {
+                Some(format!("{group}: ended {} ago, no host joins: {NEXT}", span(-token.left_seconds)))
+            }
         }
     };
     let lines: Vec<String> = all.iter().filter_map(line).collect();
@@ -233,7 +237,7 @@ fn warning(one: &Certificate) -> String {
     };
     let place = if one.is_here() { String::new() } else { format!(" on {}", one.place) };
     let state = match one.level {
-        Level::Ended => format!("ended {} ago", span(-one.left_seconds)),
+        CertificateLife::Ended => format!("ended {} ago", span(-one.left_seconds)),
         _ => format!("ends in {}, less than a third of its life", span(one.left_seconds)),
     };
     format!("{}{place} {state}: {remedy}", one.file)
@@ -352,15 +356,18 @@ mod tests {
 
     #[test]
     fn join_tokens_are_named_when_they_end() {
-        let token = |group: &str, left: i64, level| Token {
+        let token = |group: &str, left: i64, level| TokenStatus {
             group: group.into(),
             expires: Timestamp::UNIX_EPOCH,
             left_seconds: left,
             level,
         };
-        assert_eq!(tokens(&[token("web", 90 * 86_400, Level::Ok)]), "");
-        let some =
-            [token("web", 1, Level::Ok), token("pool", 2 * 86_400, Level::Ending), token("old", -7200, Level::Ended)];
+        assert_eq!(tokens(&[token("web", 90 * 86_400, CertificateLife::Ok)]), "");
+        let some = [
+            token("web", 1, CertificateLife::Ok),
+            token("pool", 2 * 86_400, CertificateLife::Ending),
+            token("old", -7200, CertificateLife::Ended),
+        ];
         insta::assert_snapshot!(tokens(&some), @r"
         join tokens of node groups:
           pool: ends in 2d: turnup up, or turnup user-data again

@@ -7,11 +7,11 @@ use crate::bootstrap::{JoinToken, find_join_tokens};
 use crate::error::Result;
 use crate::state::Store;
 
-use super::Level;
+use super::CertificateLife;
 
 /// The token with which new hosts of a group join.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Token {
+pub(crate) struct TokenStatus {
     /// The node group.
     pub group: String,
     /// When it ends.
@@ -19,24 +19,24 @@ pub(crate) struct Token {
     /// How long that is from now; negative when it has ended.
     pub left_seconds: i64,
     /// Whether that is enough.
-    pub level: Level,
+    pub level: CertificateLife,
 }
 
 /// Those of the cluster's own directory.
-pub(super) fn here(store: &Store) -> Result<Vec<Token>> {
+pub(super) fn here(store: &Store) -> Result<Vec<TokenStatus>> {
     let now = Timestamp::now();
     Ok(find_join_tokens(store)?.into_iter().map(|token| read(token, now)).collect())
 }
 
-fn read(JoinToken { group, made, expires }: JoinToken, now: Timestamp) -> Token {
+fn read(JoinToken { group, made, expires }: JoinToken, now: Timestamp) -> TokenStatus {
     let left = expires.duration_since(now);
     let level = match left {
-        _ if left <= SignedDuration::ZERO => Level::Ended,
+        _ if left <= SignedDuration::ZERO => CertificateLife::Ended,
         // From then on the next run of turnup makes the next one.
-        _ if left <= expires.duration_since(made) / 3 => Level::Ending,
-        _ => Level::Ok,
+        _ if left <= expires.duration_since(made) / 3 => CertificateLife::Ending,
+        _ => CertificateLife::Ok,
     };
-    Token { group, expires, left_seconds: left.as_secs(), level }
+    TokenStatus { group, expires, left_seconds: left.as_secs(), level }
 }
 
 #[cfg(test)]
@@ -50,7 +50,14 @@ mod tests {
         let level = |hours: i64| read(token.clone(), at(hours)).level;
         assert_eq!(
             [0, 59, 60, 89, 90, 200].map(level),
-            [Level::Ok, Level::Ok, Level::Ending, Level::Ending, Level::Ended, Level::Ended]
+            [
+                CertificateLife::Ok,
+                CertificateLife::Ok,
+                CertificateLife::Ending,
+                CertificateLife::Ending,
+                CertificateLife::Ended,
+                CertificateLife::Ended
+            ]
         );
         assert_eq!(read(token, at(89)).left_seconds, 3600);
     }

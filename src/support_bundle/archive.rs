@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 use super::Item;
-use crate::atomic_file::{AtomicFile, Mode, directory_of};
+use crate::atomic_file::{AtomicFile, FileMode, directory_of};
 use crate::error::{Context as _, Error, Result};
 use crate::redact::Redactor;
 
@@ -17,7 +17,7 @@ use crate::redact::Redactor;
 pub(super) fn write(items: &[Item], redactor: &Redactor, to: &Path) -> Result<()> {
     let dir = directory_of(to);
     // Without its name until it is known to be clean; dropped, it is gone.
-    let mut file = AtomicFile::create(to, Mode::Exact(0o600))
+    let mut file = AtomicFile::create(to, FileMode::Exact(0o600))
         .map_err(|error| Error::precondition(format!("cannot write to {}", dir.display())).source(error))?;
     pack(items, &mut file).context(format!("cannot write {}", to.display()))?;
     verify(file.temporary(), redactor)?;

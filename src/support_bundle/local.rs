@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{FILE, Gathered, Item, Subject};
+use super::{BundleSubject, FILE, Gathered, Item};
 use crate::bootstrap::{KUBECONFIG, kubectl};
 use crate::cluster::Cluster;
 use crate::config::Settings;
@@ -25,13 +25,15 @@ const QUESTIONS: [(&str, &[&str]); 4] = [
 ];
 
 /// Gathers it.
-pub(super) fn gather(subject: &Subject, gathered: &mut Gathered) {
+pub(super) fn gather(subject: &BundleSubject, gathered: &mut Gathered) {
     configuration(subject, gathered);
     for name in TAKEN {
         take(&subject.store.path(name), &format!("cluster/{name}"), gathered);
     }
-    let asked =
-        subject.cluster.as_ref().map_or_else(|| doctor::Subject::of("local"), |cluster| cluster.doctor_subject());
+    let asked = subject
+        .cluster
+        .as_ref()
+        .map_or_else(|| doctor::Subject::of(doctor::Goal::LOCAL), |cluster| cluster.doctor_subject());
     let findings = serde_json::to_value(doctor::inspect(&asked)).unwrap_or_default();
     gathered.items.push(json("doctor.json", &findings));
     match &subject.cluster {
@@ -50,7 +52,7 @@ fn json(path: &str, value: &Value) -> Item {
 }
 
 /// The configuration without its secrets, and the one that all phases last worked with.
-fn configuration(subject: &Subject, gathered: &mut Gathered) {
+fn configuration(subject: &BundleSubject, gathered: &mut Gathered) {
     if let Some(trouble) = &subject.trouble {
         gathered.items.push(Item::new("configuration/trouble.txt", format!("{trouble}\n").into_bytes()));
     }

@@ -28,7 +28,7 @@ const FILE: usize = 1 << 20;
 const ALL: usize = 64 << 20;
 
 /// What the archive is about.
-pub(crate) struct Subject {
+pub(crate) struct BundleSubject {
     /// The cluster's name.
     pub name: String,
     /// Its directory.
@@ -74,7 +74,7 @@ impl Gathered {
 }
 
 /// Gathers everything and writes the archive (0600); returns what is in it.
-pub(crate) fn write(subject: &Subject, to: &Path) -> Result<BundleManifest> {
+pub(crate) fn write(subject: &BundleSubject, to: &Path) -> Result<BundleManifest> {
     let redactor = Redactor::new(&secrets::gather(&subject.store, subject.settings.as_ref())?)?;
     let mut gathered = Gathered::default();
     local::gather(subject, &mut gathered);
@@ -86,7 +86,7 @@ pub(crate) fn write(subject: &Subject, to: &Path) -> Result<BundleManifest> {
 }
 
 /// Takes the secrets out, and writes what is left.
-fn seal(subject: &Subject, mut gathered: Gathered, redactor: &Redactor, to: &Path) -> Result<BundleManifest> {
+fn seal(subject: &BundleSubject, mut gathered: Gathered, redactor: &Redactor, to: &Path) -> Result<BundleManifest> {
     let mut manifest = BundleManifest::new(&subject.name);
     let mut room = ALL;
     let mut items = Vec::new();

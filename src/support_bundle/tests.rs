@@ -100,9 +100,9 @@ fn contents(archive: &Path) -> Vec<(String, Vec<u8>)> {
     entries.collect()
 }
 
-fn subject(store: &Store) -> Subject {
+fn subject(store: &Store) -> BundleSubject {
     let trouble = Some("error: .config.json is damaged".to_owned());
-    Subject { name: "demo".into(), store: store.clone(), settings: None, cluster: None, trouble }
+    BundleSubject { name: "demo".into(), store: store.clone(), settings: None, cluster: None, trouble }
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) enum Dialog {
     /// The file as it would be, and what differs.
     Preview(Preview),
     /// The name of a file.
-    Path { purpose: Purpose, line: LineEdit, completions: Vec<String> },
+    Path { purpose: FilePurpose, line: LineEdit, completions: Vec<String> },
     /// Everything about one entry.
     Details { node: NodeId, scroll: usize },
     /// All keys.
@@ -48,7 +48,7 @@ pub(super) enum Dialog {
 
 /// What a file is named for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum FilePurpose {
     /// Its answers are taken over.
     Load,
     /// All answers are written to it.
@@ -63,7 +63,7 @@ pub(super) struct Pick {
     pub(super) title: String,
     pub(super) options: Vec<PickOption>,
     pub(super) cursor: usize,
-    pub(super) target: Target,
+    pub(super) target: PickPurpose,
 }
 
 /// One line of such a list.
@@ -76,7 +76,7 @@ pub(super) struct PickOption {
 
 /// What is picked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum PickPurpose {
     /// A text that has one of several values.
     Symbol(SymbolId),
     /// A choice, by its member.
@@ -112,7 +112,7 @@ impl Dialog {
 
 impl Pick {
     /// The list with the cursor on what is so now.
-    pub(super) fn new(title: impl Into<String>, options: Vec<PickOption>, target: Target) -> Self {
+    pub(super) fn new(title: impl Into<String>, options: Vec<PickOption>, target: PickPurpose) -> Self {
         let cursor = options.iter().position(|option| option.current).unwrap_or(0);
         Self { title: title.into(), options, cursor, target }
     }

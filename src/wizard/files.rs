@@ -11,7 +11,7 @@ use kconfig::{Config, dotconfig};
 use super::model::Model;
 use super::msg::{Effect, Msg};
 use super::preview::changed_lines;
-use crate::config::{Level, Privacy, Profile, Schema, Settings, TreeSource, read_file, replace_file};
+use crate::config::{Privacy, ProblemLevel, Profile, Schema, Settings, TreeSource, read_file, replace_file};
 use crate::error::{Class, Error, Result};
 
 /// What the loop asks for.
@@ -199,7 +199,7 @@ impl Form for Object {
     fn read(&self, path: &Path) -> Result<(Said, Vec<String>)> {
         let settings = Settings::open(path, Arc::clone(&self.schema))?;
         let settings = settings.ok_or_else(|| Error::config(format!("{} is not there", path.display())))?;
-        let errors = settings.check().into_iter().filter(|problem| problem.level == Level::Error);
+        let errors = settings.check().into_iter().filter(|problem| problem.level == ProblemLevel::Error);
         Ok((settings.config().said(), errors.map(|problem| problem.line(path)).collect()))
     }
 

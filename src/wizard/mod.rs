@@ -44,7 +44,7 @@ use self::files::Files;
 use self::model::{Form, Model, Saved};
 pub(crate) use self::recording::Moment;
 use self::recording::Recorder;
-use crate::config::{Level, Profile, Schema, Settings, TreeSource};
+use crate::config::{ProblemLevel, Profile, Schema, Settings, TreeSource};
 use crate::error::Result;
 
 /// How a session ended.
@@ -208,7 +208,7 @@ fn is_ascii(locale: &str, terminal: &str) -> bool {
 
 /// What the user must know about the file before changing it.
 fn greeting(path: &Path, settings: &Settings) -> Vec<String> {
-    let errors = settings.check().into_iter().filter(|problem| problem.level == Level::Error);
+    let errors = settings.check().into_iter().filter(|problem| problem.level == ProblemLevel::Error);
     let mut lines: Vec<String> = errors.map(|problem| problem.line(path)).collect();
     if !lines.is_empty() {
         lines.push(String::new());

@@ -30,7 +30,7 @@ struct Entry {
 
 /// Where the words were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SearchHit {
     /// In the name or the prompt.
     Title,
     /// In the help text alone.
@@ -41,7 +41,7 @@ pub(super) enum Found {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Search {
     pub(super) line: LineEdit,
-    pub(super) hits: Vec<(NodeId, Found)>,
+    pub(super) hits: Vec<(NodeId, SearchHit)>,
     pub(super) cursor: usize,
 }
 
@@ -70,18 +70,18 @@ impl Index {
     /// The entries for what was typed. Several words must all be there. Exact names come first,
     /// then names that begin so, titles that hold the words, help texts that do, and titles that
     /// resemble them; of those that fit as well, what is shown now comes first.
-    pub(super) fn find(&self, typed: &str, is_shown: impl Fn(NodeId) -> bool) -> Vec<(NodeId, Found)> {
+    pub(super) fn find(&self, typed: &str, is_shown: impl Fn(NodeId) -> bool) -> Vec<(NodeId, SearchHit)> {
         let typed = typed.trim().to_lowercase();
         let words: Vec<&str> = typed.split_whitespace().map(without_prefix).collect();
         if words.is_empty() {
             return Vec::new();
         }
-        let mut ranked: Vec<(u32, usize, Found)> = Vec::new();
+        let mut ranked: Vec<(u32, usize, SearchHit)> = Vec::new();
         let mut seen = vec![false; self.entries.len()];
         for (at, entry) in self.entries.iter().enumerate() {
             if let Some(rank) = entry.rank(&words) {
                 seen[at] = true;
-                ranked.push((rank, at, Found::Title));
+                ranked.push((rank, at, SearchHit::Title));
             }
         }
         let needle = words.join(" ");
@@ -92,14 +92,14 @@ impl Index {
                 // What is torn over the whole title loses as much by its gaps as it wins by its
                 // letters: it only looks alike to a program.
                 if usize::from(hit.score) > least && !std::mem::replace(&mut seen[at], true) {
-                    ranked.push((1_000 + u32::from(u16::MAX - hit.score), at, Found::Title));
+                    ranked.push((1_000 + u32::from(u16::MAX - hit.score), at, SearchHit::Title));
                 }
             }
         }
         for (at, entry) in self.entries.iter().enumerate() {
             if !seen[at] && words.iter().all(|word| entry.help.contains(word)) {
                 // Before what only resembles the words, behind what holds them.
-                ranked.push((900, at, Found::Help));
+                ranked.push((900, at, SearchHit::Help));
             }
         }
         ranked.sort_unstable_by_key(|(rank, at, _)| (*rank, *at));

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use turnup::exec::{OnDeath, signals};
-use turnup::phase::{Action, Check, Cx, Engine, Host, Inputs, Manifest, Phase};
-use turnup::report::{Mode, Reporter};
+use turnup::phase::{Action, Check, Cx, Engine, Inputs, Manifest, Phase, PhaseHost};
+use turnup::report::{DisplayMode, Reporter};
 use turnup::state::Store;
 use turnup::{Error, Result};
 
@@ -98,7 +98,8 @@ fn run(dir: &Path, scenario: &str, argument: Option<String>) -> Result<()> {
     fs_err::create_dir_all(dir.join("out"))?;
     let store = Store::open(dir.join("state"))?;
     let lock = store.lock("fake-engine")?;
-    let reporter = Reporter::start(Mode::detect(std::env::var_os("FAKE_BARS").is_none()), "fake-engine", "fake", &[]);
+    let reporter =
+        Reporter::start(DisplayMode::detect(std::env::var_os("FAKE_BARS").is_none()), "fake-engine", "fake", &[]);
     reporter.keep(store.keep_events(&lock, "fake-engine")?)?;
     let mut engine = Engine::new(&store, &lock, reporter.sink()).first_wait(Duration::from_millis(10));
     let phase = match scenario {
@@ -141,7 +142,7 @@ fn number(variable: &str) -> Option<u64> {
 
 fn files(dir: &Path, hosts: &[&str]) -> Phase {
     let manifest = Manifest::parse("phase.toml", PHASE).unwrap_or_default();
-    let hosts = hosts.iter().map(|name| Host { name: (*name).into(), role: "worker".into() }).collect();
+    let hosts = hosts.iter().map(|name| PhaseHost { name: (*name).into(), role: "worker".into() }).collect();
     let make = |name| MakeFile { dir: dir.into(), name };
     Phase::new("fake", manifest, hosts)
         .with("first", make("first"))

@@ -2,7 +2,7 @@
 //! is complete.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use turnup::artifacts::{Digest, LARGEST, Lock, Origin, Platform, ResolvedArtifacts, Sources, Variant};
+use turnup::artifacts::{Digest, DigestOrigin, LARGEST, Lock, Platform, ResolvedArtifacts, Sources, Variant};
 
 use crate::artifacts_support::{TOOL, pin, small_lock, small_selection};
 
@@ -144,14 +144,16 @@ fn every_pin_says_how_large_the_file_is_and_how_its_digest_became_known() {
             assert!(pin.size.is_some_and(|size| size > 100_000 && size < LARGEST), "{artifact}: {pin:?}");
             let has_c = artifact.binary().is_some_and(|binary| binary.cgo.is_some());
             let origin_is_right = match &pin.origin {
-                Origin::SourceBuild { c_toolchain } => artifact.image().is_none() && c_toolchain.is_some() == has_c,
-                Origin::Assembled => artifact.image().is_some(),
+                DigestOrigin::SourceBuild { c_toolchain } => {
+                    artifact.image().is_none() && c_toolchain.is_some() == has_c
+                }
+                DigestOrigin::Assembled => artifact.image().is_some(),
                 _ => false,
             };
             assert!(origin_is_right, "{artifact}: {pin:?}");
         }
         for pin in &artifact.upstream_pins {
-            assert!(!matches!(pin.origin, Origin::FirstDownload { .. }), "{artifact} is taken on trust: {pin:?}");
+            assert!(!matches!(pin.origin, DigestOrigin::FirstDownload { .. }), "{artifact} is taken on trust: {pin:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use turnup::artifacts::{Digest, Location, Lock, NoProgress, Origin, Pin, Source, Sources};
+use turnup::artifacts::{Digest, DigestOrigin, Location, Lock, NoProgress, Pin, Source, Sources};
 use turnup::{Class, Error};
 
 use crate::artifacts_support::{Heard, Reply, Scratch, Server, TOOL, small_lock, small_selection, stderr, wait_until};
@@ -190,7 +190,7 @@ fn a_pin_says_whether_anything_vouches_for_it() {
     let said = stderr(&output);
     assert!(said.contains("tool: nothing but this connection vouches for"), "{said}");
     let url = format!("{}/1.0.0/linux/amd64/tool", server.url);
-    assert!(matches!(&pins[0].origin, Origin::FirstDownload { url: from, .. } if *from == url), "{pins:?}");
+    assert!(matches!(&pins[0].origin, DigestOrigin::FirstDownload { url: from, .. } if *from == url), "{pins:?}");
     assert_eq!((pins[0].sha256, pins[0].size), (Digest::of(THEIRS), Some(THEIRS.len() as u64)));
 
     let list_of = |bytes: &[u8]| Reply::Bytes(format!("{}  tool\n", Digest::of(bytes)).into_bytes());
@@ -202,7 +202,7 @@ fn a_pin_says_whether_anything_vouches_for_it() {
     let (output, pins) = pin_from(&scratch, &server.url, true);
     assert!(output.status.success() && !stderr(&output).contains("vouches"), "{}", stderr(&output));
     let list = format!("{}/1.0.0/SHA256SUMS", server.url);
-    assert!(matches!(&pins[0].origin, Origin::ChecksumFile { url, .. } if *url == list), "{pins:?}");
+    assert!(matches!(&pins[0].origin, DigestOrigin::ChecksumFile { url, .. } if *url == list), "{pins:?}");
 
     let (output, pins) = pin_from(&scratch, &with_list(TOOL).url, true);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));

@@ -186,7 +186,7 @@ pub(crate) enum Reply {
 /// A web server on loopback that gives the same reply to every request.
 pub(crate) struct Server {
     pub(crate) url: String,
-    /// Requests whose reply has begun.
+    /// Requests whose reply has started.
     pub(crate) hits: Arc<AtomicUsize>,
     pub(crate) paths: Arc<Mutex<Vec<String>>>,
 }

@@ -205,7 +205,7 @@ fn a_list_that_cannot_be_is_refused_where_it_stands() {
             assert!(at.is_some_and(|at| place[at + 1].parse::<u32>().is_ok_and(|line| line > 1)), "{word}: {said}");
         }
     }
-    assert!(!simulation.state("ssh").exists(), "nothing was begun");
+    assert!(!simulation.state("ssh").exists(), "nothing was started");
 }
 
 #[test]

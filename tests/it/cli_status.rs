@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use turnup::state::{Entry, Outcome, Store};
+use turnup::state::{JournalEntry, Outcome, Store};
 
 use crate::cli_support::{Outcome as Ended, TestEnv};
 
@@ -29,9 +29,9 @@ fn half_a_cluster(test_env: &TestEnv) -> Store {
     store.write_file("outputs/provision.json", INVENTORY.as_bytes(), 0o600).unwrap();
     let lock = store.lock("turnup up").unwrap();
     let entry = |step: &str, outcome: Option<Outcome>| {
-        store.record(&lock, Entry::Intent { step: step.into(), digest: "d".into() }).unwrap();
+        store.record(&lock, JournalEntry::Intent { step: step.into(), digest: "d".into() }).unwrap();
         if let Some(outcome) = outcome {
-            store.record(&lock, Entry::Outcome { step: step.into(), outcome }).unwrap();
+            store.record(&lock, JournalEntry::Outcome { step: step.into(), outcome }).unwrap();
         }
     };
     let done = |input: &str| {

@@ -158,7 +158,7 @@ fn azure(dir: &Path) -> (Emulator, Emulator, PathBuf) {
 /// A program that waits for an answer, and what it says.
 type Holder = (Child, BufReader<ChildStdout>);
 
-/// Another process that has begun an apply with the same state and waits for its confirmation.
+/// Another process that has started an apply with the same state and waits for its confirmation.
 fn hesitate(program: &Path, block: &str, dir: &Path, env: &[(&str, String)]) -> Holder {
     fs_err::write(dir.join("backend.tf.json"), block).unwrap();
     let command = |word: &str| {

@@ -330,7 +330,7 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
     }
     let document = json!({"schema": "turnup.etcd/1", "stage": "established", "members": members});
     let known = format!(".turnup/{}/outputs/etcd.json", site.name);
-    site.test_env.write(&known, &document.to_string().replace("established", "begun"));
+    site.test_env.write(&known, &document.to_string().replace("established", "started"));
     site.test_env.write("bin/members", &json!({"members": listed}).to_string());
 
     site.ok(&["config", "set", "phase1.control_plane.count=1", "phase1.api.exposure=load-balancer"]);

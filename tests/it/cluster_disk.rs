@@ -256,8 +256,8 @@ fn another_cluster_of_the_name(site: &Site, disk: &Disk, uuid: &str) {
     // As a run that was killed while it formatted this disk would have left it.
     disk.write(5000, b"half of a file system");
     let sectors = fs_err::metadata(&disk.file).unwrap().len() / 512;
-    let begun = on_host(site, HOST, &format!("lsblk --noheadings --nodeps --output MAJ:MIN {DEVICE}"));
-    on_host(site, HOST, &format!("printf '%s' '{} {sectors}' >/run/turnup-format", begun.trim()));
+    let started = on_host(site, HOST, &format!("lsblk --noheadings --nodeps --output MAJ:MIN {DEVICE}"));
+    on_host(site, HOST, &format!("printf '%s' '{} {sectors}' >/run/turnup-format", started.trim()));
     let start = Instant::now();
     site.lent(0, &["up"]);
     say(&format!("up with a disk of etcd's own: {:.1} s", start.elapsed().as_secs_f64()));

@@ -104,7 +104,7 @@ fn a_typo_in_the_configuration() {
         typo,
         "the user's file is never changed"
     );
-    assert!(!site.state().exists(), "nothing was begun");
+    assert!(!site.state().exists(), "nothing was started");
 }
 
 /// terraform and tofu are hidden from this one process, wherever on PATH they are.

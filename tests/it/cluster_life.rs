@@ -170,7 +170,7 @@ fn a_plan_is_refused_when_the_world_moved(site: &Site) {
         let done = site.fails(4, &["up", "--plan", "plan.json"]);
         assert!(done.err.contains(says), "{says}: {done}");
         assert!(done.err.contains("next: turnup plan --out FILE"), "{done}");
-        assert_eq!(site.read("journal.jsonl"), journal, "nothing was begun");
+        assert_eq!(site.read("journal.jsonl"), journal, "nothing was started");
     };
     site.ok(&["config", "set", "phase2.max_pods=101"]);
     refused("the configuration changed: phase2.max_pods");

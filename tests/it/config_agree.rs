@@ -51,7 +51,7 @@ fn what_up_refuses_plan_and_config_check_refuse_in_the_same_words() {
         let core = |line: &str| line.split_once(words).map(|(_, rest)| rest.to_owned());
         assert_eq!(core(&said(&up)), core(&said(&plan)), "{settings:?}: {up}{plan}");
         assert!(core(&said(&check.out)).unwrap().starts_with(&core(&said(&up)).unwrap()), "{up}{}", check.out);
-        assert!(!test_env.path(".turnup").exists(), "nothing was begun: {settings:?}");
+        assert!(!test_env.path(".turnup").exists(), "nothing was started: {settings:?}");
     }
 }
 

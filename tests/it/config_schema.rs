@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kconfig::{Env, MemoryFiles, Tree};
 use reference::{Python, or_skip, random::Numbers};
 use serde_json::{Value, json};
-use turnup::config::{Level, Schema, Settings, TreeSource, json_schema};
+use turnup::config::{ProblemLevel, Schema, Settings, TreeSource, json_schema};
 
 /// One string setting for each format, with a default that is right, and the other types. No
 /// networks: that their host bits are zero a schema cannot state.
@@ -188,7 +188,7 @@ fn file(numbers: &mut Numbers) -> Value {
 fn accepts(schema: &Arc<Schema>, path: &Path, file: &Value) -> bool {
     fs_err::write(path, file.to_string()).unwrap();
     let settings = Settings::open(path, Arc::clone(schema)).unwrap().unwrap();
-    settings.check().iter().all(|problem| problem.level != Level::Error)
+    settings.check().iter().all(|problem| problem.level != ProblemLevel::Error)
 }
 
 const JUDGE: &str = "import json, sys, jsonschema

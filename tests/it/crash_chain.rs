@@ -29,7 +29,7 @@ const ALL: &str = "all";
 struct Row {
     deaths: usize,
     converged: usize,
-    /// Steps that were begun and had to be begun again.
+    /// Steps that were started and had to be started again.
     again: usize,
     /// Seconds that had been spent in them.
     seconds: f64,
@@ -176,7 +176,7 @@ impl<'s> Chain<'s> {
     /// The table, as it stands in `docs/crash.md`.
     pub(crate) fn print(&self, title: &str) {
         say(&format!("{title}: {} runs in {:.0} s", self.runs, self.start.elapsed().as_secs_f64()));
-        say("| kind of point | deaths | converged | steps begun again | seconds repeated |");
+        say("| kind of point | deaths | converged | steps started again | seconds repeated |");
         say("|---|---:|---:|---:|---:|");
         let mut all = Row::default();
         for row in self.rows.values() {
@@ -230,8 +230,8 @@ impl<'s> Chain<'s> {
         new
     }
 
-    /// Of the steps that this run began: how many have to be begun again, or had been done before,
-    /// and the seconds spent in them.
+    /// Of the steps that this run began: how many have to be started again, or had been done
+    /// before, and the seconds spent in them.
     fn waste(&self, started: Timestamp) -> (usize, f64) {
         let ended = Timestamp::now();
         let text = fs_err::read_to_string(self.site.path("journal.jsonl")).unwrap_or_default();

@@ -233,7 +233,7 @@ fn volumes_of_etcd_are_not_lost_by_one_command() {
     let refused = test_env.run(&["down", "--yes"]);
     assert!(refused.code == 3 && refused.err.contains("protected from deletion"), "{}", refused.err);
     test_env.ok(&["config", "set", "phase1.deletion_protection=n"]);
-    // The second phase has begun: the journal says so.
+    // The second phase has started: the journal says so.
     let line = test_env
         .read(".turnup/own/journal.jsonl")
         .lines()

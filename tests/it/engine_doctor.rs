@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use turnup::Class;
-use turnup::doctor::{Finding, Level, Subject, inspect, require};
+use turnup::doctor::{Finding, FindingLevel, Goal, Subject, inspect, require};
 
 use crate::artifacts_support::Scratch;
 
@@ -66,7 +66,7 @@ fn an_old_root_of_local_hosts_is_named_with_the_command_that_renews_it() {
     assert!(said["fix"].as_str().unwrap().starts_with("turnup artifacts rootfs bookworm --renew"), "{said}");
 }
 
-fn finding(name: &str, level: Level, found: &str, fix: Option<&str>) -> Finding {
+fn finding(name: &str, level: FindingLevel, found: &str, fix: Option<&str>) -> Finding {
     Finding {
         name: name.into(),
         level,
@@ -79,10 +79,10 @@ fn finding(name: &str, level: Level, found: &str, fix: Option<&str>) -> Finding 
 #[test]
 fn every_finding_that_is_not_good_says_what_to_do() {
     for target in ["local", "gce", "baremetal"] {
-        let findings = inspect(&Subject::of(target));
+        let findings = inspect(&Subject::of(Goal::of(target).unwrap()));
         assert!(findings.iter().any(|finding| finding.name == "ssh"), "{target}");
         for finding in findings {
-            assert_eq!(finding.fix.is_some(), finding.level != Level::Ok, "{finding:?}");
+            assert_eq!(finding.fix.is_some(), finding.level != FindingLevel::Ok, "{finding:?}");
             assert!(!finding.found.is_empty(), "{finding:?}");
         }
     }
@@ -90,14 +90,21 @@ fn every_finding_that_is_not_good_says_what_to_do() {
 
 #[test]
 fn all_missing_requirements_are_reported_at_once() {
-    let good =
-        [finding("ssh", Level::Ok, "9.2", None), finding("go", Level::Warning, "not installed", Some("install Go"))];
-    require("local", &good).unwrap();
-    let bad = [
-        finding("systemd-nspawn", Level::Missing, "not installed", Some("apt-get install --yes systemd-container")),
-        finding("root", Level::Missing, "uid 1000", Some("run as root: sudo make up")),
+    let good = [
+        finding("ssh", FindingLevel::Ok, "9.2", None),
+        finding("go", FindingLevel::Warning, "not installed", Some("install Go")),
     ];
-    let error = require("local", &bad).unwrap_err();
+    require(Goal::LOCAL, &good).unwrap();
+    let bad = [
+        finding(
+            "systemd-nspawn",
+            FindingLevel::Missing,
+            "not installed",
+            Some("apt-get install --yes systemd-container"),
+        ),
+        finding("root", FindingLevel::Missing, "uid 1000", Some("run as root: sudo make up")),
+    ];
+    let error = require(Goal::LOCAL, &bad).unwrap_err();
     assert_eq!(error.class(), Class::Precondition);
     insta::assert_snapshot!(error.render());
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use turnup::change::{Change, Preview, Verb};
-use turnup::phase::{Action, Check, Cx, Decision, Engine, Host, Inputs, Manifest, Phase, Planned, Sink, What};
+use turnup::phase::{Action, Check, Cx, Decision, Engine, Inputs, Manifest, Phase, PhaseHost, PlannedStep, Sink, What};
 use turnup::state::Store;
 use turnup::{Class, Error, Result};
 
@@ -59,7 +59,7 @@ const TWO: &str =
     "[[step]]\nname = \"one\"\n[[step]]\nname = \"two\"\nscope = \"host\"\nafter = [\"one\"]\ntimeout = \"60s\"\n";
 
 fn phase(hosts: &[&str], one: &Knob, two: &Knob) -> Phase {
-    let hosts = hosts.iter().map(|name| Host { name: (*name).into(), role: "worker".into() }).collect();
+    let hosts = hosts.iter().map(|name| PhaseHost { name: (*name).into(), role: "worker".into() }).collect();
     let manifest = Manifest::parse("phase.toml", TWO).unwrap();
     Phase::new("p", manifest, hosts).with("one", one.clone()).with("two", two.clone())
 }
@@ -70,13 +70,13 @@ fn run(dir: &Path, phase: &Phase) -> Result<turnup::phase::Summary> {
     Engine::new(&store, &lock, Sink::null()).first_wait(Duration::from_millis(20)).run(phase)
 }
 
-fn changes(planned: &Planned) -> String {
+fn changes(planned: &PlannedStep) -> String {
     planned.preview.changes.iter().map(|change| format!("({change})")).collect::<Vec<_>>().concat()
 }
 
 fn plan(dir: &Path, phase: &Phase) -> Vec<String> {
     let line =
-        |planned: &Planned| format!("{:?} {}: {} {}", planned.decision, planned.id, planned.why, changes(planned));
+        |planned: &PlannedStep| format!("{:?} {}: {} {}", planned.decision, planned.id, planned.why, changes(planned));
     Engine::plan(&Store::open(dir).unwrap(), phase, None)
         .unwrap()
         .steps
@@ -251,7 +251,7 @@ scope = "host"
 run = ["sh", "-c", "echo \"$TURNUP_HOST in $TURNUP_CLUSTER_DIR\" >>told"]
 inputs = ["phase2"]
 "#;
-    let hosts = vec![Host { name: "h0".into(), role: "worker".into() }];
+    let hosts = vec![PhaseHost { name: "h0".into(), role: "worker".into() }];
     let mut phase = Phase::new("p", Manifest::parse("phase.toml", text).unwrap(), hosts);
     phase.work_dir = dir.path().into();
     phase.settings = Inputs::new().with("phase2.token", "a").with("phase1.zone", "a");

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use turnup::change::{Change, Preview, Verb};
 use turnup::phase::StepId;
-use turnup::phase::{Action, ApprovedPlan, Check, Cx, Decision, Engine, Host, Inputs, Manifest, Phase, Planned, Sink};
+use turnup::phase::{
+    Action, ApprovedPlan, Check, Cx, Decision, Engine, Inputs, Manifest, Phase, PhaseHost, PlannedStep, Sink,
+};
 use turnup::state::Store;
 use turnup::unknown;
 use turnup::{Class, Error, Result};
@@ -84,7 +86,7 @@ impl Stage {
     }
 
     fn phase(&self, store: &Store) -> Phase {
-        let hosts = ["h0", "h1"].map(|name| Host { name: name.into(), role: "worker".into() }).into();
+        let hosts = ["h0", "h1"].map(|name| PhaseHost { name: name.into(), role: "worker".into() }).into();
         let step = |at: usize| Step { world: Arc::clone(&self.worlds[at]), store: store.clone(), reads: at == 1 };
         Phase::new("p", Manifest::parse("phase.toml", STEPS).unwrap(), hosts)
             .with("first", step(0))
@@ -96,12 +98,12 @@ impl Stage {
         turn(&mut self.worlds[step].lock().unwrap());
     }
 
-    fn plan(&self) -> Vec<Planned> {
+    fn plan(&self) -> Vec<PlannedStep> {
         let shadow = Store::shadow(self.dir.path());
         Engine::plan(&shadow, &self.phase(&shadow), None).unwrap().steps
     }
 
-    fn run(&self, plan: Option<&[Planned]>) -> Result<usize> {
+    fn run(&self, plan: Option<&[PlannedStep]>) -> Result<usize> {
         let store = Store::open(self.dir.path()).unwrap();
         let lock = store.lock("test").unwrap();
         let bound = plan.map(|steps| Arc::new(ApprovedPlan::new(steps.iter().cloned(), &[])));
@@ -224,7 +226,7 @@ fn the_difference_between_two_plans_is_named() {
         },
         "p/first (outputs gone: the file is not there)",
     );
-    // Begun before, a plan may find its own work done; not begun, it may not.
+    // Started before, a plan may find its own work done; not started, it may not.
     stage.turn(0, |world| world.gone = false);
     stage.turn(2, |world| world.input = "y".into());
     let plan = stage.plan();

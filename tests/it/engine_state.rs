@@ -9,18 +9,18 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use proptest::prelude::*;
-use turnup::state::{Credential, Entry, Outcome, Store};
+use turnup::state::{Credential, JournalEntry, Outcome, Store};
 use turnup::{Class, Error};
 
 use crate::skip::skip;
 
-fn done(step: &str, digest: &str) -> Entry {
+fn done(step: &str, digest: &str) -> JournalEntry {
     let inputs = BTreeMap::from([("phase1.num_nodes".to_owned(), "x".to_owned())]);
-    Entry::Outcome { step: step.into(), outcome: Outcome::Done { digest: digest.into(), inputs, elapsed_ms: 5 } }
+    JournalEntry::Outcome { step: step.into(), outcome: Outcome::Done { digest: digest.into(), inputs, elapsed_ms: 5 } }
 }
 
-fn intent(step: &str) -> Entry {
-    Entry::Intent { step: step.into(), digest: "d".into() }
+fn intent(step: &str) -> JournalEntry {
+    JournalEntry::Intent { step: step.into(), digest: "d".into() }
 }
 
 /// A store with one finished and one unfinished step, closed in order.
@@ -233,23 +233,23 @@ fn no_permission_says_whose_it_is() {
     assert_eq!(error.class(), Class::Precondition);
 }
 
-fn any_entry() -> impl Strategy<Value = Entry> {
+fn any_entry() -> impl Strategy<Value = JournalEntry> {
     let step = "[ab]/[a-c](@h[0-2])?";
     let inputs = proptest::collection::btree_map("[a-z.]{1,6}", "[0-9a-f]{4}", 0..3);
     prop_oneof![
-        (step, "[0-9a-f]{8}").prop_map(|(step, digest)| Entry::Intent { step, digest }),
-        (step, "[0-9a-f]{8}", inputs, any::<u64>()).prop_map(|(step, digest, inputs, elapsed_ms)| Entry::Outcome {
-            step,
-            outcome: Outcome::Done { digest, inputs, elapsed_ms }
+        (step, "[0-9a-f]{8}").prop_map(|(step, digest)| JournalEntry::Intent { step, digest }),
+        (step, "[0-9a-f]{8}", inputs, any::<u64>()).prop_map(|(step, digest, inputs, elapsed_ms)| {
+            JournalEntry::Outcome { step, outcome: Outcome::Done { digest, inputs, elapsed_ms } }
         }),
-        (step, "\\PC{0,20}").prop_map(|(step, message)| Entry::Outcome { step, outcome: Outcome::Failed { message } }),
-        step.prop_map(|step| Entry::Forgotten { step }),
+        (step, "\\PC{0,20}")
+            .prop_map(|(step, message)| JournalEntry::Outcome { step, outcome: Outcome::Failed { message } }),
+        step.prop_map(|step| JournalEntry::Forgotten { step }),
         (0..9_i64, 1..4_i64, any::<bool>()).prop_map(|(at, life, break_glass)| issued(at, life, break_glass)),
     ]
 }
 
 /// A credential issued on that day with this many days of validity.
-fn issued(day: i64, life: i64, break_glass: bool) -> Entry {
+fn issued(day: i64, life: i64, break_glass: bool) -> JournalEntry {
     let time = |day: i64| jiff::Timestamp::from_second(day * 86_400).unwrap();
     let credential = Credential {
         user: format!("user-{day}"),
@@ -263,7 +263,7 @@ fn issued(day: i64, life: i64, break_glass: bool) -> Entry {
         reason: break_glass.then(|| "no leader".to_owned()),
         sealed_for: Vec::new(),
     };
-    Entry::Issued { credential }
+    JournalEntry::Issued { credential }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use turnup::exec::{Failure, Output, Run};
 use turnup::phase::{
-    Action, Check, Cx, Engine, Host, HostAccess, HostFacts, Inputs, Manifest, Phase, Planned, Sink, Summary,
+    Action, Check, Cx, Engine, HostAccess, HostFacts, Inputs, Manifest, Phase, PhaseHost, PlannedStep, Sink, Summary,
 };
 use turnup::state::Store;
 use turnup::{Class, Result};
@@ -141,7 +141,7 @@ impl Bench {
             "[[step]]\nname = \"push\"\nscope = \"host\"\n[[step]]\nname = \"api\"\nafter = [\"push\"]\n[[step]]\n{own}"
         );
         let hosts = [("c0", "control-plane"), ("w0", "worker")];
-        let hosts = hosts.map(|(name, role)| Host { name: name.into(), role: role.into() }).into();
+        let hosts = hosts.map(|(name, role)| PhaseHost { name: name.into(), role: role.into() }).into();
         let mut phase = Phase::new("p", Manifest::parse("phase.toml", &text).unwrap(), hosts)
             .with("push", Quiet(Arc::clone(&self.ran), "push"))
             .with("api", Quiet(Arc::clone(&self.ran), "api"));
@@ -162,7 +162,7 @@ impl Bench {
 
     fn plan(&self, own: &str, step: &str) -> Vec<String> {
         let all = Engine::plan(&self.store(), &self.phase(own), None).unwrap().steps;
-        let line = |planned: &Planned| {
+        let line = |planned: &PlannedStep| {
             let changes = planned.preview.changes.iter();
             let changes: Vec<String> = changes.map(|change| format!("{change} {}", change.lines.join(" "))).collect();
             format!("{:?} {}: {} {}", planned.decision, planned.id, planned.why, changes.join("; "))

@@ -87,7 +87,7 @@ fn looks() -> Vec<Fault> {
     };
     let heal = |simulation: &mut Simulation| write(simulation, "hosts/10.125.0.2/look.json", "{}");
     vec![
-        Fault::new("the host is away before anything is begun")
+        Fault::new("the host is away before anything is started")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "look"], "exit": 255,
                     "stderr": "ssh: connect to host 10.125.0.2 port 22: No route to host\n"})])
             .fails(

@@ -170,7 +170,7 @@ impl Fault {
         let Expected::Fails(class, _) = self.expected else { panic!("only failures come here") };
         let timeout = if class == Class::Transient { TIMEOUT } else { Duration::ZERO };
         let redact = |text: &str| redact(simulation, text);
-        let spent = begun(ended) + timeout;
+        let spent = started(ended) + timeout;
         // Which steps a signal interrupts differs from run to run.
         let more = evidence(screen)
             .filter(|line| class != Class::Interrupted && !cause.contains(line))
@@ -201,7 +201,7 @@ fn class_name(class: Class) -> String {
 }
 
 /// When the failed step began: the time to report a fault does not include the steps before it.
-fn begun(ended: &Ended) -> Duration {
+fn started(ended: &Ended) -> Duration {
     let first = ended.error().lines().next().unwrap_or_default();
     let mut words = first.split(' ').skip_while(|word| *word != "step").skip(1);
     let (Some(step), host) = (words.next(), words.nth(2)) else { return Duration::ZERO };
@@ -255,7 +255,7 @@ fn redact_word(word: &str) -> String {
 
 /// The most useful line of evidence: the last one that is not about the run itself.
 fn evidence(screen: &str) -> Option<&str> {
-    const ABOUT: [&str; 6] = ["$ ", "log: ", "not begun", "also failed", "gave up after", "and "];
+    const ABOUT: [&str; 6] = ["$ ", "log: ", "not started", "also failed", "gave up after", "and "];
     let mut lines = screen.lines().rev().filter_map(|line| line.strip_prefix("  | "));
     lines.find(|line| !line.contains(" hosts failed: ") && !ABOUT.iter().any(|start| line.starts_with(start)))
 }

@@ -42,7 +42,7 @@ fn adopt(test_env: &TestEnv) -> bool {
 }
 
 #[test]
-fn a_mistake_in_an_inventory_has_its_place_and_nothing_is_begun() {
+fn a_mistake_in_an_inventory_has_its_place_and_nothing_is_started() {
     let test_env = test_env();
     let mistakes = [
         ("\"instance\"", "\"instanse\""),

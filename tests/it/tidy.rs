@@ -36,9 +36,9 @@ const MODULES: &[(&str, &str)] = &[
     ("phase", "change exec failpoint format input parallel state step_id unknown"),
     ("report", "phase state terminal"),
     ("artifacts", "atomic_file component document exec input phase"),
-    ("doctor", "artifacts exec"),
-    ("inventory", "config document"),
+    ("inventory", "config document format"),
     ("cloud", "artifacts config exec inventory unknown"),
+    ("doctor", "artifacts cloud exec"),
     ("cluster", "artifacts cloud config doctor document exec input inventory phase state"),
     (
         "provision",

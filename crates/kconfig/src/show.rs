@@ -1,11 +1,11 @@
-//! Expressions and constants as a person would write them in Kconfig.
+//! Expressions and constants as people write them in Kconfig.
 
 use crate::expr::{Atom, Expr, ExprId};
 use crate::tree::Tree;
 use crate::value::SymbolType;
 
 impl Tree {
-    /// An expression as a person would write it.
+    /// An expression as people write it.
     #[must_use]
     pub fn show(&self, id: ExprId) -> String {
         let mut text = String::new();
@@ -13,7 +13,7 @@ impl Tree {
         text
     }
 
-    /// What a range is limited by, as a person would write it.
+    /// What a range is limited by, as people write it.
     #[must_use]
     pub fn show_atom(&self, atom: Atom) -> String {
         let mut text = String::new();

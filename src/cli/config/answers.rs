@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::ConfigContext;
-use crate::config::{Change, Fate, Profile, Schema, Settings, import_anywhere};
+use crate::config::{Fate, Profile, Schema, SettingChange, Settings, import_anywhere};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::input;
 
@@ -89,7 +89,7 @@ pub(super) fn unset(context: &ConfigContext<'_>, names: &[String]) -> Result<()>
 }
 
 /// Loads what there is, changes it and writes it, or leaves everything as it was.
-fn change(context: &ConfigContext<'_>, edit: impl FnOnce(&mut Settings) -> Result<Vec<Change>>) -> Result<()> {
+fn change(context: &ConfigContext<'_>, edit: impl FnOnce(&mut Settings) -> Result<Vec<SettingChange>>) -> Result<()> {
     context.refuse_flags()?;
     let (path, schema) = (context.path(), Schema::load(&context.source)?);
     let mut settings = Settings::open(path, schema.clone())?.unwrap_or_else(|| Settings::from_defaults(schema));
@@ -119,14 +119,14 @@ fn tell_written(context: &ConfigContext<'_>, written: bool) {
     context.printer.remark(&format!("{what} {}", context.path().display()));
 }
 
-fn tell_changes(context: &ConfigContext<'_>, written: bool, changes: &[Change]) -> Result<()> {
+fn tell_changes(context: &ConfigContext<'_>, written: bool, changes: &[SettingChange]) -> Result<()> {
     let list: Vec<Value> = changes.iter().map(change_json).collect();
     context.printer.json(
         &json!({"schema": "turnup.config.changes/1", "file": context.path(), "written": written, "changes": list}),
     )
 }
 
-fn describe_change(change: &Change) -> String {
+fn describe_change(change: &SettingChange) -> String {
     let name = &change.name;
     match (&change.before, &change.after) {
         (Some(before), Some(after)) => format!("{name}: {before} -> {after}"),
@@ -135,7 +135,7 @@ fn describe_change(change: &Change) -> String {
     }
 }
 
-pub(super) fn change_json(change: &Change) -> Value {
+pub(super) fn change_json(change: &SettingChange) -> Value {
     json!({"name": change.name, "before": change.before, "after": change.after})
 }
 

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::ConfigContext;
 use super::answers::change_json;
-use crate::config::{Change, ExportFormat, Level, Problem, Profile, Schema, Setting, Settings, json_schema};
+use crate::config::{
+    ExportFormat, Problem, ProblemLevel, Profile, Schema, Setting, SettingChange, Settings, json_schema,
+};
 use crate::error::{Class, Error, Result};
 use crate::forecast::{Purpose, Verdict};
 use crate::state::Store;
@@ -123,14 +125,14 @@ pub(super) fn check(context: &ConfigContext<'_>) -> Result<()> {
     let settings = settings.with_overrides(&context.global.overrides())?;
     let verdict = Verdict::of(&settings, &context.source, &context.global.state_dir, Purpose::Hosts);
     let problems = &verdict.problems;
-    let errors = problems.iter().filter(|problem| problem.level == Level::Error).count();
+    let errors = problems.iter().filter(|problem| problem.level == ProblemLevel::Error).count();
     if printer.is_json() {
         let list: Vec<Value> = problems.iter().map(Problem::json).collect();
         printer
             .json(&json!({"schema": "turnup.config.check/1", "file": path, "usable": errors == 0, "problems": list}))?;
     } else {
         for problem in problems {
-            let level = if problem.level == Level::Error { "error" } else { "notice" };
+            let level = if problem.level == ProblemLevel::Error { "error" } else { "notice" };
             printer.line(&format!("{level}: {}", problem.line(path)))?;
         }
     }
@@ -163,7 +165,7 @@ pub(super) fn diff(context: &ConfigContext<'_>, a: Option<&str>, b: Option<&str>
     changes.iter().try_for_each(|change| context.printer.line(&describe_difference(change)))
 }
 
-fn describe_difference(change: &Change) -> String {
+fn describe_difference(change: &SettingChange) -> String {
     match (&change.before, &change.after) {
         (Some(before), Some(after)) => format!(" {}: {before} -> {after}", change.name),
         (None, Some(after)) => format!("+{}: {after}", change.name),

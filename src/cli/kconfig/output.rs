@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::atomic_file::{self, Mode};
+use crate::atomic_file::{self, FileMode};
 use crate::error::{Class, Context as _, Error, Result};
 
 /// Replaces a file atomically: a reader sees all of the old or all of the new content. Links stay
@@ -22,6 +22,6 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> Result<()> {
     if target.is_dir() {
         return Err(Error::new(Class::Config, format!("cannot write {}: it is a directory", path.display())));
     }
-    atomic_file::replace(&target, content, Mode::Kept)
+    atomic_file::replace(&target, content, FileMode::Kept)
         .context(format!("cannot write {}; it was left as it was", path.display()))
 }

@@ -501,7 +501,7 @@ fn check_region(region: &str) -> Result<()> {
 fn check_names(spec: &Spec) -> Result<()> {
     let (dns, domain) = (&spec.dns, &spec.dns.domain);
     let reserved = domain == "internal" || domain.ends_with(".internal");
-    if dns.provider != "route53" || !dns.zone.is_empty() || dns.private || !reserved {
+    if !spec.writes_zones() || !dns.zone.is_empty() || dns.private || !reserved {
         return Ok(());
     }
     Err(refused("phase1.dns.zone", format!("there is no public zone {domain}, and none is named")).hint(

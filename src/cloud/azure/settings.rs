@@ -328,7 +328,7 @@ impl AzureSettings {
         require_id("phase1.azure.node_identity", &self.node_identity, identities)?;
         require_id("phase1.etcd_volume.kms_key", &spec.etcd.volume.kms_key, sets)?;
         require_id("phase1.api.static_address", &spec.api.static_address, "Microsoft.Network/publicIPAddresses")?;
-        if spec.dns.provider != "azuredns" {
+        if !spec.writes_zones() {
             return Ok(());
         }
         if spec.dns.zone.is_empty() && !spec.dns.private {

@@ -134,12 +134,12 @@ impl CloudSettings for GceSettings {
         groups: &BTreeMap<String, Group>,
     ) {
         // A name here begins with a letter, a cluster's may begin with a digit.
-        let begun = if cluster.starts_with(|letter: char| letter.is_ascii_digit()) {
+        let name = if cluster.starts_with(|letter: char| letter.is_ascii_digit()) {
             format!("k{cluster}")
         } else {
             cluster.to_owned()
         };
-        let prefix = fit(&begun, PREFIX);
+        let prefix = fit(&name, PREFIX);
         let account = |end: &str| fit(&prefix, ACCOUNT - end.len()) + end;
         self.names = GceNames {
             control_plane_account: account("-control-plane"),
@@ -214,12 +214,12 @@ impl GceSettings {
                 "turnup config set phase1.api.exposure=load-balancer, phase1.gce.public_addresses=y, or phase1.api.external=n for inside the network only",
             ));
         }
-        if spec.dns.provider == "clouddns" && spec.dns.zone.is_empty() && !spec.dns.private {
+        if spec.writes_zones() && spec.dns.zone.is_empty() && !spec.dns.private {
             return Err(refused("phase1.dns.zone", "Cloud DNS finds a zone by its name, and none is given").hint(
                 "turnup config set phase1.dns.zone=… (gcloud dns managed-zones list: NAME, not DNS_NAME), or phase1.dns.private_zone=y for one of the cluster's own",
             ));
         }
-        let asked = spec.dns.provider == "clouddns" && spec.api.exposure == Exposure::Dns;
+        let asked = spec.writes_zones() && spec.api.exposure == Exposure::Dns;
         if asked && spec.dns.private && !spec.dns.zone.is_empty() && self.network.is_empty() {
             let why = format!(
                 "{} is found in networks that are named in it, and that of the cluster is yet to be made",

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::atomic_file::{Mode, replace};
+use crate::atomic_file::{FileMode, replace};
 use crate::error::{Context as _, Error, Result};
 
 use super::registry;
@@ -57,7 +57,7 @@ fn make_room_in(limit: &Path, dir: &Path, hosts: usize, used: usize) -> Result<O
     let first = read_record(dir).map_or(from, |(first, _)| first);
     registry::make_dir(dir)?;
     let record = format!("{first} {}\n", raised.to);
-    replace(&dir.join(RAISED), record.as_bytes(), Mode::Exact(0o600)).context("cannot record the inotify limit")?;
+    replace(&dir.join(RAISED), record.as_bytes(), FileMode::Exact(0o600)).context("cannot record the inotify limit")?;
     fs_err::write(limit, raised.to.to_string()).map_err(|error| {
         let message = format!(
             "{hosts} more hosts need about {} inotify instances; this machine allows {from}, and {used} are in use",

@@ -5,7 +5,7 @@
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::atomic_file::{Mode, replace};
+use crate::atomic_file::{FileMode, replace};
 use crate::error::{Context as _, Result};
 
 use super::network;
@@ -63,7 +63,7 @@ fn record_in(dir: &Path, spec: &HostSpec) -> Result<()> {
     make_dir(dir)?;
     let text = serde_json::to_string_pretty(spec).context(format!("the description of {}", spec.name))?;
     let file = file_of(dir, spec);
-    replace(&file, text.as_bytes(), Mode::Exact(0o600)).context(format!("cannot write {}", file.display()))
+    replace(&file, text.as_bytes(), FileMode::Exact(0o600)).context(format!("cannot write {}", file.display()))
 }
 
 pub(super) fn make_dir(dir: &Path) -> Result<()> {

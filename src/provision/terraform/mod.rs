@@ -71,7 +71,7 @@ struct Options {
 
 /// One resource that a plan would change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct ResourceChange {
     /// The resource's address in the module.
     pub address: String,
     /// Terraform's word: create, update, delete, replace, …
@@ -80,7 +80,7 @@ pub struct Change {
 
 /// What a plan is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum PlanMode {
     /// To be applied.
     #[default]
     Apply,
@@ -191,12 +191,12 @@ impl Terraform {
     }
 
     /// Plans, and returns what would change. `replace` names resources that are to be recreated.
-    pub(super) fn plan(&self, mode: Mode, replace: &BTreeSet<String>, log: &Path) -> Result<Vec<Change>> {
+    pub(super) fn plan(&self, mode: PlanMode, replace: &BTreeSet<String>, log: &Path) -> Result<Vec<ResourceChange>> {
         let mut run = self.limited("plan").args(["-input=false", "-json"]).arg(format!("-out={PLAN_FILE}")).log(log);
         run = match mode {
-            Mode::Apply => run.arg(self.lock_timeout()),
-            Mode::Look => run.arg("-lock=false"),
-            Mode::Refresh => run.args(["-lock=false", "-refresh-only"]),
+            PlanMode::Apply => run.arg(self.lock_timeout()),
+            PlanMode::Look => run.arg("-lock=false"),
+            PlanMode::Refresh => run.args(["-lock=false", "-refresh-only"]),
         };
         for address in replace {
             run = run.arg(format!("-replace={address}"));
@@ -205,28 +205,28 @@ impl Terraform {
     }
 
     /// Plans for these resources alone, as the state has them, and returns what would change.
-    pub(super) fn plan_only(&self, targets: &BTreeSet<String>, log: &Path) -> Result<Vec<Change>> {
+    pub(super) fn plan_only(&self, targets: &BTreeSet<String>, log: &Path) -> Result<Vec<ResourceChange>> {
         let run = self.limited("plan").args(["-input=false", "-json", "-refresh=false"]).arg(self.lock_timeout());
         let run = run.args(targets.iter().map(|address| format!("-target={address}")));
         self.plan_as(run.arg(format!("-out={PLAN_FILE}")).log(log))
     }
 
-    fn plan_as(&self, run: Run) -> Result<Vec<Change>> {
+    fn plan_as(&self, run: Run) -> Result<Vec<ResourceChange>> {
         let mut changes = Vec::new();
         self.follow(run, |message| {
             if message["type"] == "planned_change" {
                 let address = text(&message["change"]["resource"]["addr"]);
-                changes.push(Change { address, action: text(&message["change"]["action"]) });
+                changes.push(ResourceChange { address, action: text(&message["change"]["action"]) });
             }
         })?;
         Ok(changes)
     }
 
     /// What the plan made last would change, with every attribute that it knows.
-    pub fn show_plan(&self) -> Result<tfplan::Planned> {
+    pub fn show_plan(&self) -> Result<tfplan::TerraformChanges> {
         let output = self.command("show").args(["-json", "-no-color", PLAN_FILE]).succeed()?;
         let value: Value = self.parse("show", &output.stdout)?;
-        Ok(tfplan::Planned::parse(&value))
+        Ok(tfplan::TerraformChanges::parse(&value))
     }
 
     /// Applies the plan made last, and only that.

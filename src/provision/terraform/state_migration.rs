@@ -170,7 +170,7 @@ fn has_local_state(cluster: &Cluster) -> Result<bool> {
 /// Makes the working directory ready for an apply, with the state where the configuration wants it.
 pub(in crate::provision) fn ready(cluster: &Cluster, terraform: Terraform, cx: &Cx) -> Result<Terraform> {
     let mover = StateMigration::new(cluster, terraform, cx)?;
-    let mut known = mover.finish_begun(find(cluster)?)?;
+    let mut known = mover.finish_started(find(cluster)?)?;
     let wanted = wanted(cluster);
     let is_new = known.place.is_none() && !has_local_state(cluster)?;
     if is_new || same(known.place.as_ref(), wanted.as_ref()) {
@@ -189,7 +189,7 @@ pub(in crate::provision) fn ready(cluster: &Cluster, terraform: Terraform, cx: &
 /// configuration may say something else by now.
 pub(in crate::provision) fn ready_to_destroy(cluster: &Cluster, terraform: Terraform, cx: &Cx) -> Result<Terraform> {
     let mut mover = StateMigration::new(cluster, terraform, cx)?;
-    let known = mover.finish_begun(find(cluster)?)?;
+    let known = mover.finish_started(find(cluster)?)?;
     if let Some(place) = known.place.as_ref().filter(|_| mover.secret.is_none()) {
         mover.recall_secret(place)?;
     }
@@ -345,7 +345,7 @@ impl<'c> StateMigration<'c> {
     }
 
     /// A move that started is brought to its end first, whatever the configuration wants by now.
-    fn finish_begun(&self, known: Remembered) -> Result<Remembered> {
+    fn finish_started(&self, known: Remembered) -> Result<Remembered> {
         match known.moving.clone() {
             Some(moving) => self.move_state(known, moving.to),
             None => Ok(known),

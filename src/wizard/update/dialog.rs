@@ -5,7 +5,7 @@ use kconfig::SymbolId;
 use super::{files, menu, scroll, start_guide};
 use crate::config;
 use crate::config::format::Format;
-use crate::wizard::dialog::{Dialog, Pick, PickOption, Target};
+use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
 use crate::wizard::items::Fields;
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
@@ -115,7 +115,7 @@ fn change_search(model: &mut Model, msg: &Msg) {
 /// Closes the innermost dialog. An element of one part is its part: both are closed.
 pub(super) fn cancel(model: &mut Model) {
     let closed = model.dialogs.pop();
-    let part = matches!(closed, Some(Dialog::Cell(_) | Dialog::Pick(Pick { target: Target::Field(_), .. })));
+    let part = matches!(closed, Some(Dialog::Cell(_) | Dialog::Pick(Pick { target: PickPurpose::Field(_), .. })));
     if part && matches!(model.dialogs.last(), Some(Dialog::Fields(fields)) if fields.columns.len() == 1) {
         model.dialogs.pop();
     }
@@ -206,15 +206,15 @@ fn accept_pick(model: &mut Model) -> Option<Effect> {
     let Some(Dialog::Pick(pick)) = model.dialogs.pop() else { return None };
     let option = pick.options.get(pick.cursor)?;
     match pick.target {
-        Target::Symbol(symbol) => set_here(model, symbol, &option.value),
-        Target::Choice(_) => {
+        PickPurpose::Symbol(symbol) => set_here(model, symbol, &option.value),
+        PickPurpose::Choice(_) => {
             let member = model.schema.tree().symbol(&option.value)?;
             let node = model.row().map(|row| row.node)?;
             menu::set(model, node, member, "y");
         }
-        Target::Field(column) => take_part(model, column, option.value.clone()),
-        Target::Load => return files::load(model, &option.value),
-        Target::Start => match option.value.as_str() {
+        PickPurpose::Field(column) => take_part(model, column, option.value.clone()),
+        PickPurpose::Load => return files::load(model, &option.value),
+        PickPurpose::Start => match option.value.as_str() {
             "guide" => start_guide(model),
             "profile" => files::ask(model, &Msg::Load),
             _ => {}
@@ -326,7 +326,7 @@ fn open_cell(model: &mut Model) {
     model.dialogs.push(match words {
         Some(words) => {
             let options = words.iter().map(|word| PickOption::word(word, &current)).collect();
-            Dialog::Pick(Pick::new(&*field.name, options, Target::Field(column)))
+            Dialog::Pick(Pick::new(&*field.name, options, PickPurpose::Field(column)))
         }
         None => Dialog::Cell(fields.cell(column)),
     });

@@ -2,7 +2,7 @@
 
 use kconfig::history::Said;
 
-use crate::wizard::dialog::{Dialog, Pick, PickOption, Purpose, Target};
+use crate::wizard::dialog::{Dialog, FilePurpose, Pick, PickOption, PickPurpose};
 use crate::wizard::guide::{Guide, refusals};
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
@@ -44,14 +44,14 @@ pub(super) fn saved(model: &mut Model) -> Option<Effect> {
 pub(super) fn ask(model: &mut Model, msg: &Msg) {
     let purpose = match msg {
         Msg::Load if !model.profiles.is_empty() => return ask_profile(model),
-        Msg::Load => Purpose::Load,
-        Msg::SaveMinimal => Purpose::SaveMinimal,
-        _ => Purpose::SaveAs,
+        Msg::Load => FilePurpose::Load,
+        Msg::SaveMinimal => FilePurpose::SaveMinimal,
+        _ => FilePurpose::SaveAs,
     };
     open_path(model, purpose);
 }
 
-fn open_path(model: &mut Model, purpose: Purpose) {
+fn open_path(model: &mut Model, purpose: FilePurpose) {
     model.dialogs.push(Dialog::Path { purpose, line: LineEdit::new(""), completions: Vec::new() });
 }
 
@@ -63,13 +63,13 @@ fn ask_profile(model: &mut Model) {
     };
     let mut options: Vec<PickOption> = model.profiles.iter().map(profile).collect();
     options.push(PickOption { label: "another file ...".to_owned(), value: String::new(), current: false });
-    model.dialogs.push(Dialog::Pick(Pick::new("Take over the answers of", options, Target::Load)));
+    model.dialogs.push(Dialog::Pick(Pick::new("Take over the answers of", options, PickPurpose::Load)));
 }
 
 /// Loads a profile, or asks for a file where its name is empty.
 pub(super) fn load(model: &mut Model, profile: &str) -> Option<Effect> {
     if profile.is_empty() {
-        open_path(model, Purpose::Load);
+        open_path(model, FilePurpose::Load);
         return None;
     }
     Some(Effect::LoadProfile(profile.to_owned()))
@@ -82,9 +82,9 @@ pub(super) fn accept_path(model: &mut Model) -> Option<Effect> {
         return None;
     }
     let effect = match purpose {
-        Purpose::Load => Effect::Load(path),
-        Purpose::SaveAs => Effect::Write { path, minimal: false },
-        Purpose::SaveMinimal => Effect::Write { path, minimal: true },
+        FilePurpose::Load => Effect::Load(path),
+        FilePurpose::SaveAs => Effect::Write { path, minimal: false },
+        FilePurpose::SaveMinimal => Effect::Write { path, minimal: true },
     };
     model.dialogs.pop();
     Some(effect)

@@ -6,7 +6,7 @@ use kconfig::{NodeId, SetError, SymbolId, Tri};
 
 use super::files;
 use crate::config::Schema;
-use crate::wizard::dialog::{Dialog, Pick, Target};
+use crate::wizard::dialog::{Dialog, Pick, PickPurpose};
 use crate::wizard::guide::option_of;
 use crate::wizard::items::Items;
 use crate::wizard::jump;
@@ -73,7 +73,7 @@ fn open(model: &mut Model, row: &Row) {
         RowKind::Text(symbol) => edit(model, row, symbol),
         RowKind::Choice(choice) => {
             let options = rows::members(model, choice);
-            model.dialogs.push(Dialog::Pick(Pick::new(&*row.prompt, options, Target::Choice(choice))));
+            model.dialogs.push(Dialog::Pick(Pick::new(&*row.prompt, options, PickPurpose::Choice(choice))));
         }
         RowKind::Menu | RowKind::Comment => {}
     }
@@ -101,7 +101,7 @@ pub(super) fn editor(model: &Model, symbol: SymbolId, current: &str, title: &str
     let format = schema.rule(symbol).format.as_ref();
     if let Some(words) = format.and_then(|format| format.words()) {
         let options = words.iter().map(|word| option_of(model, symbol, word, current)).collect();
-        return Dialog::Pick(Pick::new(title, options, Target::Symbol(symbol)));
+        return Dialog::Pick(Pick::new(title, options, PickPurpose::Symbol(symbol)));
     }
     match format.filter(|_| !schema.rule(symbol).secret).and_then(|format| Items::open(symbol, format, current)) {
         Some(items) => Dialog::Items(items),

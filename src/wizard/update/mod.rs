@@ -6,7 +6,7 @@ mod files;
 mod guide;
 mod menu;
 
-use super::dialog::{Dialog, Pick, PickOption, Target};
+use super::dialog::{Dialog, Pick, PickOption, PickPurpose};
 use super::guide::Guide;
 use super::model::Model;
 use super::msg::{Effect, Msg};
@@ -101,7 +101,7 @@ pub(super) fn ask_how(model: &mut Model) {
     }
     options.push(option("Show me all settings", "menus"));
     let title = format!("{} does not exist yet", model.file);
-    model.dialogs.push(Dialog::Pick(Pick::new(title, options, Target::Start)));
+    model.dialogs.push(Dialog::Pick(Pick::new(title, options, PickPurpose::Start)));
 }
 
 /// Asks the questions one after the other.

@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget as _, Wrap};
 use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details, editors, lists, shorten};
-use crate::wizard::dialog::{Dialog, Pick, Target};
+use crate::wizard::dialog::{Dialog, Pick, PickPurpose};
 use crate::wizard::keymap::{self, Context};
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
@@ -108,7 +108,7 @@ fn draw_pick(theme: Theme, pick: &Pick, area: Rect, buffer: &mut Buffer) -> Draw
     for ((index, option), row) in pick.options.iter().enumerate().skip(first).zip(inner.rows()) {
         let mark = match pick.target {
             // These are things to do, none of which is so already.
-            Target::Start | Target::Load => "",
+            PickPurpose::Start | PickPurpose::Load => "",
             _ if option.current => "(X) ",
             _ => "( ) ",
         };

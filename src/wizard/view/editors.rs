@@ -8,7 +8,7 @@ use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 use super::dialog::{frame, to_u16};
 use super::theme::Theme;
 use crate::config;
-use crate::wizard::dialog::Purpose;
+use crate::wizard::dialog::FilePurpose;
 use crate::wizard::items::Cell;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
@@ -51,17 +51,19 @@ pub(super) fn draw_cell(theme: Theme, cell: &Cell, area: Rect, buffer: &mut Buff
 /// The name of a file.
 pub(super) fn draw_path(
     theme: Theme,
-    purpose: Purpose,
+    purpose: FilePurpose,
     (line, completions): (&LineEdit, &[String]),
     area: Rect,
     buffer: &mut Buffer,
 ) -> Position {
     let (title, expected) = match purpose {
-        Purpose::Load => ("Take over the answers of", "A file of this form; what it does not say becomes the default."),
-        Purpose::SaveAs => {
+        FilePurpose::Load => {
+            ("Take over the answers of", "A file of this form; what it does not say becomes the default.")
+        }
+        FilePurpose::SaveAs => {
             ("Save all answers to", "A file that exists is replaced. The wizard stays with its own file.")
         }
-        Purpose::SaveMinimal => ("Save what is not so by default to", "A file that exists is replaced."),
+        FilePurpose::SaveMinimal => ("Save what is not so by default to", "A file that exists is replaced."),
     };
     let verdict = Line::styled("Tab completes", Theme::dim());
     Text { title, expected: expected.to_owned(), line, secret: false, verdict, completions }.draw(theme, area, buffer)

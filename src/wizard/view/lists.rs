@@ -13,7 +13,7 @@ use super::{Drawn, details, shorten};
 use crate::wizard::items::{Fields, Items};
 use crate::wizard::model::Model;
 use crate::wizard::rows::row_of;
-use crate::wizard::search::{Found, Search};
+use crate::wizard::search::{Search, SearchHit};
 
 /// What is typed, what was found, and all about the hit under the cursor.
 pub(super) fn draw_search(model: &Model, theme: Theme, search: &Search, area: Rect, buffer: &mut Buffer) -> Position {
@@ -41,13 +41,13 @@ pub(super) fn draw_search(model: &Model, theme: Theme, search: &Search, area: Re
     cursor
 }
 
-fn hit_line(model: &Model, theme: Theme, node: kconfig::NodeId, found: Found, width: u16) -> Line<'static> {
+fn hit_line(model: &Model, theme: Theme, node: kconfig::NodeId, found: SearchHit, width: u16) -> Line<'static> {
     let tree = model.schema.tree();
     let prompt = model.title(node).to_owned();
     let name = tree.node(node).symbol.map_or("", |symbol| &tree.get(symbol).name);
     let value = row_of(model, node).map_or_else(String::new, |row| row.value);
     let room = usize::from(width).saturating_sub(Span::raw(&value).width() + 4);
-    let remark = if found == Found::Help { " (in its help)" } else { "" };
+    let remark = if found == SearchHit::Help { " (in its help)" } else { "" };
     let seen = model.config.node_visible(node);
     let style = if seen { ratatui::style::Style::new() } else { Theme::dim() };
     let mark = if seen { "  " } else { "x " };

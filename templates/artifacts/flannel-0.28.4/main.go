@@ -85,7 +85,7 @@ func run(ctx context.Context, o options) error {
 	if err := rules.Init(ctx); err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
-	// The rules are made anew from the lease, so there is no earlier subnet to take away.
+	// The rules are made again from the lease, so there is no earlier subnet to take away.
 	if err := rules.SetupAndEnsureMasqRules(ctx, config.Network, ip.IP4Net{}, ip.IP4Net{}, config.IPv6Network,
 		ip.IP6Net{}, ip.IP6Net{}, lease, resyncSeconds, false); err != nil {
 		return fmt.Errorf("masquerade rules: %w", err)
