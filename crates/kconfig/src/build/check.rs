@@ -4,7 +4,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Expr};
 use crate::source::Span;
-use crate::suggest::suggest;
+use crate::suggest::{Candidates, suggest};
 use crate::tree::{NodeId, NodeKind, SymbolId, Tree};
 use crate::value::SymbolType;
 
@@ -27,10 +27,11 @@ impl Tree {
     /// Undefined names stand for themselves as text and are `n`: legal, and nearly always a
     /// mistake.
     fn check_names(&self, findings: &mut Vec<Diagnostic>) {
+        let known = self.symbols.iter().filter(|other| !other.nodes.is_empty());
+        let known = Candidates::new(known.map(|other| &*other.name));
         for symbol in &self.symbols {
             let (true, Some(span)) = (symbol.nodes.is_empty(), symbol.first_reference) else { continue };
-            let known = self.symbols.iter().filter(|other| !other.nodes.is_empty()).map(|other| &*other.name);
-            let help = match suggest(&symbol.name, known) {
+            let help = match known.nearest(&symbol.name) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("if a constant is meant, put it in quotes: \"{}\"", symbol.name),
             };

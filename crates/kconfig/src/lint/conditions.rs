@@ -8,6 +8,7 @@ use super::facts::{Facts, N, Trust, has_no_source};
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Compare, Expr, ExprId};
 use crate::source::Span;
+use crate::suggest::Candidates;
 use crate::tree::{Node, NodeId, NodeKind, SymbolId};
 use crate::value::Tri;
 
@@ -105,14 +106,24 @@ impl Linter<'_> {
             _ => "this entry".to_owned(),
         };
         // The line at which it goes wrong: the first that is impossible by itself, else the last.
-        let impossible = written.iter().find(|(expr, _)| !self.facts().assume(*expr));
+        let impossible = written.iter().find(|(expr, _)| !self.is_possible_alone(*expr));
         let span = impossible.or(written.last()).map_or(node.span, |(_, span)| *span);
         let finding = Diagnostic::warning("K101", span, format!("{what} is unreachable: its condition can never hold"));
         self.report_contradiction(finding, node.depends, id, facts);
     }
 
-    fn facts(&self) -> Facts<'_> {
-        Facts::new(self.tree, self.elsewhere, Trust::Nothing)
+    /// Whether a condition can hold when nothing else is known.
+    fn is_possible_alone(&mut self, condition: ExprId) -> bool {
+        let alone = self.alone();
+        let mark = alone.mark();
+        let possible = alone.assume(condition);
+        alone.undo(mark);
+        possible
+    }
+
+    /// Whether a condition looks possible, and is not for what follows from it.
+    fn is_impossible_in_the_end(&mut self, condition: ExprId) -> bool {
+        self.alone().possible(condition, true) && !self.is_possible_alone(condition)
     }
 
     /// Says which part of a condition is impossible, and where its opponent stands. Silent where
@@ -124,20 +135,18 @@ impl Linter<'_> {
                 return;
             }
             let finding = finding.with_text(reason);
-            let finding = match (self.definition(symbol), self.nearest(symbol)) {
-                (Some(span), _) => finding.with_label(span, "defined here"),
-                (None, Some(near)) => finding.with_help(format!("did you mean `{near}`?")),
-                (None, None) => finding.with_help("define it, or drop what needs it"),
+            let finding = match self.definition(symbol) {
+                Some(span) => finding.with_label(span, "defined here"),
+                None => match self.nearest(symbol) {
+                    Some(near) => finding.with_help(format!("did you mean `{near}`?")),
+                    None => finding.with_help("define it, or drop what needs it"),
+                },
             };
             return self.report(finding);
         }
         // A symbol that nothing can ever switch on is found where it is defined.
-        let mut alone = self.facts();
         let is_consequence = terms.iter().any(|term| {
-            let mark = alone.mark();
-            let possible = alone.possible(*term, true) && !alone.assume(*term);
-            alone.undo(mark);
-            possible && matches!(self.tree.expr(*term), Expr::Atom(Atom::Symbol(_)))
+            matches!(self.tree.expr(*term), Expr::Atom(Atom::Symbol(_))) && self.is_impossible_in_the_end(*term)
         });
         if is_consequence {
             return;
@@ -196,8 +205,10 @@ impl Linter<'_> {
             .then(|| (symbol, format!("{name} is {}: as a condition it is n", with_article(definition.kind.as_str()))))
     }
 
-    fn nearest(&self, symbol: SymbolId) -> Option<String> {
-        crate::suggest::suggest(&self.tree.get(symbol).name, self.tree.symbols().map(|(_, other)| &*other.name))
+    fn nearest(&self, symbol: SymbolId) -> Option<&str> {
+        let tree = self.tree;
+        let names = self.names.get_or_init(|| Candidates::new(tree.symbols().map(|(_, other)| &*other.name)));
+        names.nearest(&tree.get(symbol).name)
     }
 
     /// Symbols without a prompt, a default or a symbol that selects them.

@@ -18,15 +18,18 @@ mod menus;
 mod selects;
 mod values;
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use catalogue::{LINTS, Lint, Policy, PolicyError, Setting, find};
 pub use elsewhere::Elsewhere;
 
+use self::facts::{Facts, Trust};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
 use crate::expr::ExprId;
 use crate::source::Span;
+use crate::suggest::Candidates;
 use crate::tree::{NodeId, SymbolId, Tree};
 
 /// Looks for everything that the policy does not allow; the findings of loading are among them.
@@ -50,7 +53,8 @@ pub fn check(tree: &Tree, policy: &Policy, elsewhere: &Elsewhere) -> Diagnostics
 #[must_use]
 pub fn check_watched(tree: &Tree, policy: &Policy, elsewhere: &Elsewhere, watch: &dyn Fn(usize, usize)) -> Diagnostics {
     let steps = tree.nodes.len() + tree.symbols.len();
-    let mut linter = Linter { tree, policy, elsewhere, findings: loading(tree, elsewhere), watch, done: 0, steps };
+    let (findings, names) = (loading(tree, elsewhere), OnceCell::new());
+    let mut linter = Linter { tree, policy, elsewhere, findings, watch, alone: None, names, done: 0, steps };
     linter.check_conditions();
     linter.check_selects();
     linter.check_values();
@@ -85,6 +89,10 @@ struct Linter<'t> {
     elsewhere: &'t Elsewhere,
     findings: Vec<Diagnostic>,
     watch: &'t dyn Fn(usize, usize),
+    /// What follows from one condition and nothing else; made when it is first asked.
+    alone: Option<Facts<'t>>,
+    /// All names, to say which one was meant.
+    names: OnceCell<Candidates<'t>>,
     /// Steps that are done.
     done: usize,
     steps: usize,
@@ -93,7 +101,12 @@ struct Linter<'t> {
 /// So many steps are done before the watcher is told again.
 const STRIDE: usize = 64;
 
-impl Linter<'_> {
+impl<'t> Linter<'t> {
+    /// Without any assumption.
+    fn alone(&mut self) -> &mut Facts<'t> {
+        self.alone.get_or_insert_with(|| Facts::new(self.tree, self.elsewhere, Trust::Nothing))
+    }
+
     /// One more of the steps that take time is done.
     fn step(&mut self) {
         self.done += 1;

@@ -95,7 +95,9 @@ impl Facts<'_> {
     /// still does: a short answer for most.
     pub(super) fn is_held_back(&self, expr: ExprId) -> bool {
         match self.tree.expr(self.witnesses.0[2][expr.index()].get()) {
-            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & N != 0,
+            Expr::Atom(Atom::Symbol(symbol)) if matches!(self.tree.expr(expr), Expr::And(..)) => {
+                self.domain(symbol) & N != 0
+            }
             _ => false,
         }
     }
@@ -141,14 +143,12 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether a disjunction has more terms than clauses may have.
-    pub(super) fn has_many_terms(&self, expr: ExprId) -> bool {
-        let count = Cell::new(0);
-        let is_last = |_| {
-            count.set(count.get() + 1);
-            count.get() > MAX_ALTERNATIVES
-        };
-        self.find_term(expr, false, &is_last).is_some()
+    /// Whether a term of a disjunction is certain to hold.
+    pub(super) fn implies_term(&self, expr: ExprId) -> bool {
+        match self.tree.expr(expr) {
+            Expr::Or(..) => self.any_term(expr, 3, &|term| self.implied(term, true)),
+            _ => self.implied(expr, true),
+        }
     }
 
     /// Whether one of the known clauses says that a term holds.
@@ -162,4 +162,19 @@ impl Facts<'_> {
         let listed = |way: &Way| matches!(&**way, [(expr, sign)] if *sign == positive && terms.contains(expr));
         self.clauses.iter().any(|clause| clause.ways.iter().all(listed))
     }
+}
+
+/// Whether a disjunction has more terms than clauses may have.
+pub(super) fn has_many_terms(tree: &Tree, expr: ExprId) -> bool {
+    let (mut open, mut count) = (vec![expr], 0);
+    while let Some(expr) = open.pop() {
+        match tree.expr(expr) {
+            Expr::Or(left, right) => open.extend([left, right]),
+            _ => count += 1,
+        }
+        if count + open.len() > MAX_ALTERNATIVES {
+            return true;
+        }
+    }
+    false
 }

@@ -5,7 +5,11 @@
 
 mod ask;
 mod compare;
+mod derive;
+mod flags;
+mod follow;
 mod refute;
+mod waiting;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -14,8 +18,11 @@ use crate::expr::{Atom, Expr, ExprId};
 use crate::tree::{Symbol, SymbolId, Tree};
 use crate::value::{SymbolType, Tri};
 
-use self::ask::{Clause, Witnesses};
+use self::ask::{Clause, Witnesses, has_many_terms};
 use self::compare::Verdict;
+use self::derive::Derived;
+use self::flags::Flags;
+use self::waiting::Waiting;
 use super::elsewhere::Elsewhere;
 
 /// A set of truth values: one bit each for `n`, `m` and `y`.
@@ -61,7 +68,7 @@ pub(super) struct Mark {
     trail: usize,
     clauses: usize,
     given: usize,
-    waiting: usize,
+    waiting: waiting::Mark,
     forced: usize,
     needed: usize,
     consistent: bool,
@@ -70,7 +77,13 @@ pub(super) struct Mark {
 /// Assumptions about one configuration, and what follows.
 pub(super) struct Facts<'t> {
     tree: &'t Tree,
-    elsewhere: &'t Elsewhere,
+    /// Which symbols other files define, and which they set.
+    defined: Vec<bool>,
+    set: Vec<bool>,
+    /// Of which nothing follows when they are off.
+    ends: Vec<bool>,
+    /// Of which so many select or imply them that nothing follows about who did.
+    is_common: Vec<bool>,
     trust: Trust,
     domains: Vec<Set>,
     /// What each domain was before it shrank.
@@ -82,22 +95,17 @@ pub(super) struct Facts<'t> {
     witnesses: Witnesses,
     /// Comparisons and choices that are assumed and say nothing about a single symbol.
     given: Vec<Literal>,
-    /// Selects of symbols that are on, by symbol and position: their conditions may come to hold.
-    waiting: Vec<(SymbolId, usize)>,
+    waiting: Waiting,
     /// Symbols that are on because something that is on selects them: that proves no dependency of
     /// theirs.
-    forced: Vec<SymbolId>,
+    forced: Flags,
     /// Those of them that something else needs on top: their dependencies count after all.
-    needed: Vec<SymbolId>,
+    needed: Flags,
     /// Symbols that have just become known to be on.
     fresh: Vec<SymbolId>,
     /// Symbols that have just become known to be off.
     fresh_off: Vec<SymbolId>,
-    /// For each symbol those without a prompt whose defaults mention it.
-    derived: Vec<Vec<SymbolId>>,
-    /// Those of them that are to be looked at, and which they are.
-    noted: Vec<SymbolId>,
-    is_noted: Vec<bool>,
+    derived: Derived,
     consequences: usize,
     consistent: bool,
     /// One configuration for all that are tried out, with what was said in it last.
@@ -113,11 +121,24 @@ struct Trial<'t> {
 }
 
 impl<'t> Facts<'t> {
-    pub(super) fn new(tree: &'t Tree, elsewhere: &'t Elsewhere, trust: Trust) -> Self {
+    pub(super) fn new(tree: &'t Tree, elsewhere: &Elsewhere, trust: Trust) -> Self {
+        let elsewhere_is =
+            |is_such: &dyn Fn(&str) -> bool| tree.symbols.iter().map(|symbol| is_such(&symbol.name)).collect();
         let domains = (0..tree.symbols.len()).map(|index| domain_of(tree, SymbolId::new(index), elsewhere)).collect();
         let mut facts = Self {
             tree,
-            elsewhere,
+            ends: tree
+                .symbols
+                .iter()
+                .map(|symbol| symbol.nodes.is_empty() || symbol.choice.is_some() || elsewhere.defines(&symbol.name))
+                .collect(),
+            is_common: tree
+                .symbols
+                .iter()
+                .map(|symbol| [symbol.selected_by, symbol.implied_by].iter().any(|expr| has_many_terms(tree, *expr)))
+                .collect(),
+            defined: elsewhere_is(&|name| elsewhere.defines(name)),
+            set: elsewhere_is(&|name| elsewhere.sets(name)),
             trust,
             domains,
             trail: Vec::new(),
@@ -125,14 +146,12 @@ impl<'t> Facts<'t> {
             heads: vec![0; 2 * tree.exprs.len()],
             witnesses: Witnesses::new(tree),
             given: Vec::new(),
-            waiting: Vec::new(),
-            forced: Vec::new(),
-            needed: Vec::new(),
+            waiting: Waiting::new(tree.symbols.len()),
+            forced: Flags::new(tree.symbols.len()),
+            needed: Flags::new(tree.symbols.len()),
             fresh: Vec::new(),
             fresh_off: Vec::new(),
-            derived: vec![Vec::new(); if trust == Trust::Dependencies { tree.symbols.len() } else { 0 }],
-            noted: Vec::new(),
-            is_noted: vec![false; tree.symbols.len()],
+            derived: Derived::default(),
             consequences: 0,
             consistent: true,
             trial: None,
@@ -144,67 +163,6 @@ impl<'t> Facts<'t> {
         facts
     }
 
-    /// What holds in every configuration: symbols without a prompt whose defaults always apply.
-    fn derive_constants(&mut self) {
-        let tree = self.tree;
-        let hidden: Vec<SymbolId> = tree.symbols().map(|(id, _)| id).filter(|id| self.is_derived(*id)).collect();
-        for id in &hidden {
-            for default in &tree.get(*id).defaults {
-                for symbol in tree.symbols_in(default.condition).into_iter().chain(tree.symbols_in(default.value)) {
-                    let of_symbol = &mut self.derived[symbol.index()];
-                    // One symbol after another: what is there already is last.
-                    if of_symbol.last() != Some(id) {
-                        of_symbol.push(*id);
-                    }
-                }
-            }
-        }
-        // More than one look: a default may rest on a symbol that comes later.
-        let mut known = usize::MAX;
-        while known != self.trail.len() {
-            known = self.trail.len();
-            for id in &hidden {
-                self.derive(*id);
-            }
-            self.settle();
-        }
-        // What is decided needs no second look; the rest of these clauses would be looked at for
-        // every single question.
-        self.truncate_clauses(0);
-        let open =
-            |(by, index): &(SymbolId, usize)| self.domains[tree.get(*by).selects[*index].target.index()] & N != 0;
-        self.waiting.retain(open);
-        self.consistent = true;
-    }
-
-    fn is_derived(&self, id: SymbolId) -> bool {
-        let symbol = self.tree.get(id);
-        symbol.kind.is_logical()
-            && !symbol.defaults.is_empty()
-            && symbol.choice.is_none()
-            && symbol.env.is_none()
-            && !has_prompt(self.tree, symbol)
-    }
-
-    /// Switches a symbol without a prompt on when its first default certainly says so.
-    fn derive(&mut self, id: SymbolId) {
-        if self.domain(id) & N == 0 {
-            return;
-        }
-        for default in &self.tree.get(id).defaults {
-            if !self.is_held_back(default.condition) && self.implied(default.condition, true) {
-                if self.implied(default.value, true) {
-                    self.restrict(id, M | Y);
-                }
-                return;
-            }
-            // A default that may come first and say something else.
-            if self.possible(default.condition, true) && !self.implied(default.value, true) {
-                return;
-            }
-        }
-    }
-
     pub(super) fn domain(&self, symbol: SymbolId) -> Set {
         self.domains[symbol.index()]
     }
@@ -214,7 +172,7 @@ impl<'t> Facts<'t> {
             trail: self.trail.len(),
             clauses: self.clauses.len(),
             given: self.given.len(),
-            waiting: self.waiting.len(),
+            waiting: self.waiting.mark(),
             forced: self.forced.len(),
             needed: self.needed.len(),
             consistent: self.consistent,
@@ -229,7 +187,7 @@ impl<'t> Facts<'t> {
         }
         self.truncate_clauses(mark.clauses);
         self.given.truncate(mark.given);
-        self.waiting.truncate(mark.waiting);
+        self.waiting.undo(mark.waiting);
         self.forced.truncate(mark.forced);
         self.needed.truncate(mark.needed);
         self.consistent = mark.consistent;
@@ -269,6 +227,7 @@ impl<'t> Facts<'t> {
         }
         self.trail.push((symbol, before));
         self.domains[symbol.index()] = after;
+        self.waiting.wake(symbol, after & N == 0);
         self.consistent &= after != 0;
         if before & N != 0 && after & N == 0 {
             self.fresh.push(symbol);
@@ -280,16 +239,12 @@ impl<'t> Facts<'t> {
 
     /// Takes an expression apart; disjunctions wait as clauses.
     fn take(&mut self, expr: ExprId, positive: bool) {
-        let mut open = vec![(expr, positive)];
+        let mut open: SmallVec<[Literal; 8]> = smallvec![(expr, positive)];
         while let Some((expr, positive)) = open.pop() {
             match self.tree.expr(expr) {
                 Expr::Not(inner) => open.push((inner, !positive)),
-                Expr::And(..) if positive => {
-                    open.extend(self.tree.conjuncts(expr).into_iter().map(|term| (term, true)));
-                }
-                Expr::Or(..) if !positive => {
-                    open.extend(self.tree.disjuncts(expr).into_iter().map(|term| (term, false)));
-                }
+                Expr::And(left, right) if positive => open.extend([(left, true), (right, true)]),
+                Expr::Or(left, right) if !positive => open.extend([(left, false), (right, false)]),
                 Expr::And(..) => self.add_clause(self.tree.conjuncts(expr), false),
                 Expr::Or(..) => self.add_clause(self.tree.disjuncts(expr), true),
                 Expr::Atom(atom) => {
@@ -313,14 +268,14 @@ impl<'t> Facts<'t> {
         }
     }
 
-    fn take_atom(&mut self, atom: Atom, positive: bool, open: &mut Vec<Literal>) {
+    fn take_atom(&mut self, atom: Atom, positive: bool, open: &mut SmallVec<[Literal; 8]>) {
         match atom {
             Atom::Tri(tri) => self.consistent &= tri != if positive { Tri::N } else { Tri::Y },
             Atom::Text(_) => self.consistent &= !positive,
             Atom::Symbol(symbol) => {
                 self.restrict(symbol, if positive { M | Y } else { N | M });
-                if positive && self.forced.contains(&symbol) && !self.needed.contains(&symbol) {
-                    self.needed.push(symbol);
+                if positive && self.forced.has(symbol) && !self.needed.has(symbol) {
+                    self.needed.raise(symbol);
                     open.extend(self.dependency_of(symbol).map(|dependency| (dependency, true)));
                 }
             }
@@ -401,51 +356,8 @@ impl<'t> Facts<'t> {
         }
         self.fresh.clear();
         self.fresh_off.clear();
-        while let Some(id) = self.noted.pop() {
-            self.is_noted[id.index()] = false;
-        }
+        self.forget_noted();
         is_enough(self)
-    }
-
-    /// What is off because a symbol is: it is not selected and, without a prompt, its first default
-    /// is not `y`.
-    fn follow_off(&mut self, id: SymbolId) {
-        let symbol = self.tree.get(id);
-        if symbol.nodes.is_empty() || self.elsewhere.defines(&symbol.name) || symbol.choice.is_some() {
-            return;
-        }
-        self.take(symbol.selected_by, false);
-        // The user switched it off, or its first default is not `y`. In other trees of the project
-        // a symbol that is always `y` here may not exist.
-        let first = symbol.defaults.first().filter(|_| symbol.env.is_none() && self.trust == Trust::Dependencies);
-        if let Some(default) = first {
-            let mut ways: Ways = smallvec![smallvec![(default.condition, false)], smallvec![(default.value, false)]];
-            let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
-            ways.extend(prompts.map(|prompt| smallvec![(prompt.condition, true)]));
-            self.push_open(ways);
-        }
-        self.note_derived(id);
-    }
-
-    /// Remembers to look at the symbols whose defaults mention one that has become known.
-    fn note_derived(&mut self, id: SymbolId) {
-        if self.trust == Trust::Dependencies {
-            for other in &self.derived[id.index()] {
-                if !std::mem::replace(&mut self.is_noted[other.index()], true) {
-                    self.noted.push(*other);
-                }
-            }
-        }
-    }
-
-    /// Looks at them, each once, however many of the symbols that it mentions have become known.
-    fn derive_noted(&mut self) {
-        while let Some(id) = self.noted.pop() {
-            self.is_noted[id.index()] = false;
-            if self.consistent {
-                self.derive(id);
-            }
-        }
     }
 
     /// Takes what is left of clauses with one way open; whether anything became known.
@@ -475,87 +387,6 @@ impl<'t> Facts<'t> {
             }
         }
         self.trail.len() > before
-    }
-
-    /// What a symbol that is on brings with it.
-    fn follow(&mut self, id: SymbolId) {
-        let symbol = self.tree.get(id);
-        // A definition for another architecture may ask for something else.
-        if self.elsewhere.defines(&symbol.name) {
-            return;
-        }
-        if !self.forced.contains(&id)
-            && let Some(dependency) = self.dependency_of(id)
-        {
-            self.take(dependency, true);
-        }
-        self.waiting.extend((0..symbol.selects.len()).map(|index| (id, index)));
-        // Of a choice of bools one is on.
-        if let Some(choice) = symbol.choice.map(|choice| self.tree.choice(choice))
-            && choice.kind == SymbolType::Bool
-        {
-            choice.members.iter().filter(|member| **member != id).for_each(|member| self.restrict(*member, N));
-        }
-        self.note_derived(id);
-        if symbol.choice.is_none() && symbol.env.is_none() {
-            self.take_causes(symbol);
-        }
-    }
-
-    /// What holds because a symbol is on, as far as that is to be trusted.
-    fn dependency_of(&self, id: SymbolId) -> Option<ExprId> {
-        let symbol = self.tree.get(id);
-        let free = symbol.selectors.is_empty() && !self.elsewhere.sets(&symbol.name);
-        // A dependency that is constantly `n` is what a macro found on this machine.
-        let known = symbol.direct_dependency != ExprId::NO && !self.elsewhere.defines(&symbol.name);
-        // The C tools leave a definition that depends on nothing out of the joined dependency, but
-        // it is one that needs nothing.
-        let known = known && symbol.nodes.iter().all(|node| self.tree.node(*node).depends != ExprId::YES);
-        ((free || self.trust == Trust::Dependencies) && known).then_some(symbol.direct_dependency)
-    }
-
-    /// Follows the selects whose conditions have come to hold; whether anything became known.
-    fn follow_selects(&mut self) -> bool {
-        let before = self.trail.len();
-        for at in 0..self.waiting.len() {
-            let (by, index) = self.waiting[at];
-            let selection = &self.tree.get(by).selects[index];
-            let is_open = self.domain(selection.target) & N != 0 && !self.is_held_back(selection.condition);
-            if is_open && self.implied(selection.condition, true) {
-                self.forced.push(selection.target);
-                self.restrict(selection.target, M | Y);
-            }
-        }
-        self.trail.len() > before
-    }
-
-    /// A symbol is on only because something made it so: the user, a default, or another symbol.
-    fn take_causes(&mut self, symbol: &Symbol) {
-        if self.elsewhere.sets(&symbol.name) {
-            return;
-        }
-        let by_others = [symbol.selected_by, symbol.implied_by].into_iter().filter(|expr| *expr != ExprId::NO);
-        // Of what many select nothing follows.
-        if by_others.clone().any(|expr| self.has_many_terms(expr)) {
-            return;
-        }
-        let by_others = by_others.flat_map(|expr| self.tree.disjuncts(expr));
-        let mut causes: Ways = by_others.map(|expr| smallvec![(expr, true)]).collect();
-        // A constant `n` is from a macro on this machine, or a switch to edit: it may change.
-        let written = |expr: ExprId| if expr == ExprId::NO { ExprId::YES } else { expr };
-        for default in &symbol.defaults {
-            causes.push(smallvec![(written(default.condition), true), (written(default.value), true)]);
-            if causes.len() > MAX_ALTERNATIVES {
-                return;
-            }
-            // Behind a default that always applies there is none.
-            if !self.is_held_back(default.condition) && self.implied(default.condition, true) {
-                break;
-            }
-        }
-        let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
-        causes.extend(prompts.map(|prompt| smallvec![(written(prompt.condition), true)]));
-        self.push_open(causes);
     }
 }
 

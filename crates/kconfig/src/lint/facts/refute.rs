@@ -5,7 +5,7 @@ use super::compare::Verdict;
 use super::{ANY, Assignment, Facts, N, Set, Trial, Y, has_prompt};
 use crate::config::Config;
 use crate::expr::{Atom, Compare, Expr, ExprId};
-use crate::tree::{Selection, SymbolId};
+use crate::tree::{ChoiceId, Selection, SymbolId};
 use crate::value::Tri;
 
 /// So many ways are tried before a select is called harmless.
@@ -68,18 +68,17 @@ impl<'t> Facts<'t> {
     fn shows(&mut self, shows: &dyn Fn(&Config<'_>) -> bool) -> bool {
         let mut trial = self.trial.take().unwrap_or_else(|| Trial { config: Config::new(self.tree), said: Vec::new() });
         trial.take_back();
-        self.configure(&mut trial);
-        let members = trial.said.iter().filter_map(|symbol| self.tree.get(*symbol).choice);
-        let members: usize = members.map(|choice| self.tree.choice(choice).members.len()).sum();
-        self.work = self.work.saturating_sub(trial.said.len() + members);
+        let cost = self.configure(&mut trial);
+        self.work = self.work.saturating_sub(cost);
         let found = shows(&trial.config);
         self.trial = Some(trial);
         found
     }
 
     /// What a user would answer to reach the known facts. Whether these answers do reach them is
-    /// for the evaluator to say: what defaults make of it all is not among the facts.
-    fn configure(&self, trial: &mut Trial<'t>) {
+    /// for the evaluator to say: what defaults make of it all is not among the facts. Gives what
+    /// this counts as work.
+    fn configure(&self, trial: &mut Trial<'t>) -> usize {
         let Trial { config, said } = trial;
         let known = self.trail.iter().map(|(symbol, _)| *symbol).filter(|id| has_prompt(self.tree, self.tree.get(*id)));
         let (members, alone): (Vec<SymbolId>, _) = known.partition(|id| self.tree.get(*id).choice.is_some());
@@ -98,14 +97,26 @@ impl<'t> Facts<'t> {
             config.assign(symbol, text).ok();
             said.push(symbol);
         }
+        let members_of = |choice: &ChoiceId| self.tree.choice(*choice).members.len();
+        let mut cost = said.len();
+        cost += said
+            .iter()
+            .filter_map(|symbol| self.tree.get(*symbol).choice)
+            .map(|choice| members_of(&choice))
+            .sum::<usize>();
+        let mut choices: Vec<ChoiceId> = members.into_iter().filter_map(|id| self.tree.get(id).choice).collect();
+        // Each member counts, and asks for the same as its neighbours.
+        cost += choices.iter().map(|choice| 1 + members_of(choice)).sum::<usize>();
+        choices.dedup();
         // One that is known to be on, or, where one is known to be off, another one.
-        for choice in members.into_iter().filter_map(|id| self.tree.get(id).choice) {
+        for choice in choices {
             let members = self.tree.choice(choice).members.iter().copied();
             let mut open: Vec<SymbolId> = members.filter(|member| self.domain(*member) != N).collect();
             open.sort_by_key(|member| self.domain(*member) & N != 0);
             said.extend(open.iter().take(1));
             open.into_iter().find(|member| config.set_choice(choice, *member).is_ok());
         }
+        cost
     }
 
     /// The number or text with which a comparison holds, where it names one.
