@@ -117,8 +117,8 @@ rules! {
     Macros = since(4, 18);
     /// `$NAME` stands for a symbol or variable in the paths of `source` and in `mainmenu`.
     DollarNames = until(4, 18);
-    /// `$NAME` and `${NAME}` stand for a variable of the environment in every text in quotes; one
-    /// that is not set stays as it is.
+    /// `$NAME` and `${NAME}` stand for a variable of the environment in every text in quotes, behind
+    /// a backslash and where a macro gives them too; one that is not set stays as it is.
     DollarTexts = NEVER;
     /// `$(shell)` gives up to 4,095 bytes; it was 255.
     LongShellOutput = since(6, 1);
@@ -289,7 +289,6 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Coreboot, Rule::MissingSources, true),
     (Family::Coreboot, Rule::SourcesInChoicesRefused, false),
     (Family::Coreboot, Rule::OverridesNoticed, true),
-    (Family::Kconfiglib, Rule::DollarNames, true),
     (Family::Kconfiglib, Rule::DollarTexts, true),
     (Family::Kconfiglib, Rule::Globs, true),
     (Family::Kconfiglib, Rule::RelativeSource, true),
@@ -306,7 +305,6 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Kconfiglib, Rule::MenusInChoicesRefused, false),
     (Family::Kconfiglib, Rule::MenuconfigsInChoicesRefused, false),
     (Family::Kconfiglib, Rule::SourcesInChoicesRefused, false),
-    (Family::EspIdf, Rule::DollarNames, true),
     (Family::EspIdf, Rule::DollarTexts, true),
     (Family::EspIdf, Rule::Globs, true),
     (Family::EspIdf, Rule::RelativeSource, true),

@@ -292,22 +292,6 @@ impl Lexer<'_, '_, '_> {
         }
     }
 
-    /// Appends the variable that `$NAME` or `${NAME}` at `at` stands for; gives the position behind
-    /// it.
-    fn expand_name(&self, at: usize, into: &mut String) -> usize {
-        let behind = &self.text[at + 1..];
-        let inside = behind.strip_prefix('{').unwrap_or(behind);
-        let length = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
-        let braces = behind.len() - inside.len();
-        let is_whole = length > 0 && (braces == 0 || inside[length..].starts_with('}'));
-        if let Some(value) = self.macros.read_variable(&inside[..length]).filter(|_| is_whole) {
-            into.push_str(&value);
-            return at + 1 + length + 2 * braces;
-        }
-        into.push('$');
-        at + 1
-    }
-
     fn take_text(&mut self, quote: u8) -> Result<(), Diagnostic> {
         let start = self.at + 1;
         let rest = &self.text[start..];
@@ -342,9 +326,6 @@ impl Lexer<'_, '_, '_> {
         let mut value = text[self.at + 1..end].to_owned();
         while let Some(c) = text[end..].chars().next() {
             match c {
-                '$' if self.dialect.has(Rule::DollarTexts) && !text[end..].starts_with("$(") => {
-                    end = self.expand_name(end, &mut value);
-                }
                 '$' => end = self.expand(end, &mut value)?,
                 '\\' => {
                     end += 1;
@@ -354,6 +335,11 @@ impl Lexer<'_, '_, '_> {
                     }
                 }
                 c if c == char::from(quote) => {
+                    if self.dialect.has(Rule::DollarTexts) {
+                        // What commands print is expanded too, so that it cannot come later.
+                        value = self.macros.resolve(&value, self.line.span(self.at, end))?;
+                        value = expand_variables(&value, |name| self.macros.read_variable(name));
+                    }
                     let id = self.names.intern(&value);
                     self.push(kind::TEXT, id, end + 1);
                     return Ok(());
@@ -372,6 +358,30 @@ impl Lexer<'_, '_, '_> {
         Diagnostic::error("K003", span, "this text is not closed")
             .with_help("texts end on the line on which they start, with the quote that opens them")
     }
+}
+
+/// Replaces each `$NAME` and `${NAME}` once; what has no value stays.
+///
+/// kconfiglib does so last, with what escapes and macros left: `"\$NAME"` is the variable as well.
+fn expand_variables(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let (mut expanded, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('$') {
+        let behind = &rest[at + 1..];
+        let (name, length) = match behind.strip_prefix('{') {
+            Some(inside) => inside.find('}').map_or(("", 0), |end| (&inside[..end], end + 2)),
+            None => {
+                let end = behind.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(behind.len());
+                (&behind[..end], end)
+            }
+        };
+        expanded.push_str(&rest[..at]);
+        match value(name).filter(|_| !name.is_empty()) {
+            Some(value) => expanded.push_str(&value),
+            None => expanded.push_str(&rest[at..=at + length]),
+        }
+        rest = &behind[length..];
+    }
+    expanded + rest
 }
 
 pub(crate) fn describe_failure(span: Span, failure: Failure) -> Diagnostic {

@@ -191,11 +191,40 @@ fn esp_idf_explains_its_menus() {
 
 #[test]
 fn kconfiglib_and_esp_idf_read_variables_in_texts() {
-    let tree = "config S\n\tstring \"s\"\n\tdefault \"$TARGET-${TARGET}$GONE\"\n";
-    for rules in ["kconfiglib", "esp-idf"] {
-        let mut machine = Machine::new(tree).rules(rules).set("TARGET", "esp32");
-        assert_eq!(values(&mut machine, "--alldefconfig"), ["CONFIG_S=\"esp32-esp32$GONE\""], "{rules}");
+    let value = |rules: &str, text: &str| {
+        let tree = format!(
+            "X = $(INDIRECT)\nconfig NAMED\n\tstring\n\toption env=\"EV\"\nconfig S\n\tstring \"s\"\n\tdefault {text}\n"
+        );
+        let mut machine = Machine::new(tree).rules(rules).set("EV", "ev").set("INDIRECT", "$EV").set("EMPTY", "");
+        machine = machine.set("a-b", "braces").set("1", "one").set("QUOTE", "a\"b");
+        values(&mut machine, "--alldefconfig").pop().unwrap().replacen("CONFIG_S=", "", 1)
+    };
+    for (text, expected) in [
+        (r#""$EV-${EV}$GONE${GONE}""#, r#""ev-ev$GONE${GONE}""#),
+        (r#""\$EV \\$EV \${EV} $\EV""#, r#""ev \\ev ev ev""#),
+        (r#""$(INDIRECT) $X $(X)""#, r#""ev $X ev""#),
+        (r#""$INDIRECT ${INDIRECT}""#, r#""$EV $EV""#),
+        (r#"'$EV "q" ${EV}'"#, r#""ev \"q\" ev""#),
+        (r#""$$EV $1 ${a-b} ${} ${EV $ $""#, r#""$ev one braces ${} ${EV $ $""#),
+        (r#""$EVé é$EV""#, r#""evé éev""#),
+        (r#""$EMPTY|${EMPTY}|""#, r#""||""#),
+        (r#""$NAMED $QUOTE""#, r#""$NAMED a\"b""#),
+    ] {
+        for rules in ["kconfiglib", "esp-idf"] {
+            assert_eq!(value(rules, text), expected, "{text} by {rules}");
+        }
     }
-    let mut machine = Machine::new(tree).rules("linux-6.1").set("TARGET", "esp32");
-    assert_eq!(values(&mut machine, "--alldefconfig"), ["CONFIG_S=\"$TARGET-${TARGET}$GONE\""]);
+    let mut machine =
+        Machine::new("config S\n\tstring \"s\"\n\tdefault \"$EV ${EV}\"\n").rules("linux-6.1").set("EV", "ev");
+    assert_eq!(values(&mut machine, "--alldefconfig"), ["CONFIG_S=\"$EV ${EV}\""]);
+}
+
+#[test]
+fn kconfiglib_has_no_symbols_in_paths() {
+    let tree = |path: &str| format!("config D\n\tstring\n\toption env=\"DIR\"\nsource \"{path}/more\"\n");
+    let machine = |path: &str| Machine::new(tree(path)).rules("kconfiglib").set("DIR", "dir");
+    let mut found = machine("$DIR").file("dir/more", "config A\n\tbool \"a\"\n");
+    assert_eq!(values(&mut found, "--alldefconfig").pop().as_deref(), Some("# CONFIG_A is not set"));
+    let (code, said) = said_and_code(machine("$D").file("dir/more", ""), "--alldefconfig");
+    assert!(code == 1 && said.contains("$D/more"), "{said}");
 }
