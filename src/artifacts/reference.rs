@@ -19,7 +19,7 @@ use super::platform::Platform;
 use super::progress::Watch;
 use super::selection::{Artifact, Selection};
 use super::sources::Sources;
-use crate::atomic_file::{self, Mode};
+use crate::atomic_file::{self, FileMode};
 use crate::component::{ComponentReference, File, Flag, Gate, HelpFlag, Reference, read_etcd, read_pflag};
 use crate::exec::Run;
 use crate::{Context, Error, Result};
@@ -100,7 +100,7 @@ pub fn write_reference(reference: &Reference, dir: &Path) -> Result<PathBuf> {
     if let Some(parent) = path.parent() {
         fs_err::create_dir_all(parent)?;
     }
-    atomic_file::replace(&path, reference.to_text()?.as_bytes(), Mode::Exact(0o644))
+    atomic_file::replace(&path, reference.to_text()?.as_bytes(), FileMode::Exact(0o644))
         .context(format!("cannot replace {}", path.display()))?;
     Ok(path)
 }
