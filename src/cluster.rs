@@ -11,6 +11,7 @@ mod control_plane;
 mod driver;
 mod firewall;
 mod kubeconfig;
+mod overrides;
 mod own_steps;
 pub mod user_data;
 
@@ -26,6 +27,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::artifacts::{ResolvedArtifacts, Sources};
 use crate::cloud::{Spec, Target};
+use crate::component::ComponentOverrides;
 use crate::config::{Assignment, Network, Settings, TreeSource, refuse};
 use crate::doctor::{Goal, Subject};
 use crate::document::{self, Document, Found};
@@ -100,6 +102,8 @@ pub struct ClusterSettings {
     pub control_plane: ControlPlaneSettings,
     /// What settings assign to single flags and fields of components.
     pub assignments: Vec<Assignment>,
+    /// The user's own flags and fields of components, which count more.
+    pub overrides: ComponentOverrides,
     pub addons: AddonSettings,
     pub sources: Sources,
     pub driver: DriverSettings,
@@ -139,7 +143,8 @@ impl Cluster {
         store: impl FnOnce(PathBuf) -> Store,
     ) -> Result<Self> {
         let work_dir = std::env::current_dir().context("the working directory is gone")?;
-        let typed = ClusterSettings::read(settings, &work_dir)?;
+        let mut typed = ClusterSettings::read(settings, &work_dir)?;
+        typed.read_overrides(settings, &source, &work_dir)?;
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let values = settings.subset_digest(&["phase"]);
         let (version, size) = own_version(&exe)?;
@@ -359,6 +364,7 @@ impl ClusterSettings {
             tls13: settings.get_bool("phase2.security.tls13")?,
             control_plane: ControlPlaneSettings::read(settings)?,
             assignments: settings.assignments()?,
+            overrides: ComponentOverrides::default(),
             addons: AddonSettings::read(settings)?,
             sources: artifact_sources(settings)?,
             driver: DriverSettings::read(settings)?,

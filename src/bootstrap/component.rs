@@ -150,6 +150,11 @@ impl Flags {
         self
     }
 
+    /// Whether a flag is set.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// `--name=value`, sorted by name.
     pub(super) fn render(&self) -> Vec<String> {
         let all = self.0.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::cluster::{Cluster, ClusterSettings};
+use crate::component::Subject;
 use crate::config::{Assignment, ComponentName, Destination, flag_text};
 use crate::error::{Error, Result};
 use crate::input;
@@ -15,36 +16,124 @@ use super::component::Flags;
 /// A file of the user's for a component is for people to read as well.
 const LARGEST: u64 = 1 << 20;
 
-/// All that settings assign to a component, in the order of the menus.
-pub(super) fn assignments(
-    settings: &ClusterSettings,
-    component: ComponentName,
-) -> impl Iterator<Item = &Assignment> + Clone {
-    settings.assignments.iter().filter(move |assignment| assignment.component == component)
+/// Whose configuration of which component it is.
+#[derive(Clone, Copy)]
+pub(super) struct Configuration<'a> {
+    pub(super) settings: &'a ClusterSettings,
+    pub(super) component: ComponentName,
+    pub(super) subject: Subject<'a>,
 }
 
-/// The flags with those that settings assign. `place` says where a file of the user's lies for the
-/// component.
-pub(super) fn with_flags(
-    mut flags: Flags,
-    settings: &ClusterSettings,
-    component: ComponentName,
-    place: impl Fn(&str) -> String,
-) -> Result<Flags> {
-    for assignment in assignments(settings, component) {
-        let Destination::Flag(name) = &assignment.destination else { continue };
-        let value = if assignment.is_file { place(file_name(name)) } else { flag_text(&assignment.value)? };
-        flags = flags.set(name, value);
+impl<'a> Configuration<'a> {
+    /// All that settings assign to the component, in the order of the menus.
+    fn assigned(self) -> impl Iterator<Item = &'a Assignment> {
+        let assignments = self.settings.assignments.iter();
+        assignments.filter(move |assignment| assignment.component == self.component)
     }
-    Ok(flags)
-}
 
-/// Sets the fields that settings assign, those with a default or those that the user has answered.
-pub(super) fn set_fields(config: &mut Value, settings: &ClusterSettings, component: ComponentName, defaults: bool) {
-    for assignment in assignments(settings, component).filter(|assignment| assignment.is_default == defaults) {
-        if let Destination::Field(path) = &assignment.destination {
+    fn overrides(self) -> impl Iterator<Item = &'a Assignment> {
+        self.settings.overrides.of(self.component, self.subject)
+    }
+
+    /// The flags with those that settings assign and the user's own. `place` says where a file of
+    /// the user's lies for the component.
+    pub(super) fn with_flags(self, mut flags: Flags, place: impl Fn(&str) -> String) -> Result<Flags> {
+        let decided = flags.clone();
+        for assignment in self.assigned() {
+            let Destination::Flag(name) = &assignment.destination else { continue };
+            let value = if assignment.is_file { place(file_name(name)) } else { flag_text(&assignment.value)? };
+            flags = flags.set(name, value);
+        }
+        for assignment in self.overrides() {
+            let Destination::Flag(name) = &assignment.destination else { continue };
+            if decided.has(name) {
+                return Err(owned(assignment));
+            }
+            flags = flags.set(name, flag_text(&assignment.value)?);
+        }
+        Ok(flags)
+    }
+
+    /// Sets the fields that settings assign: those with a default, or those that the user has
+    /// answered.
+    pub(super) fn set_fields(self, config: &mut Value, defaults: bool) {
+        for assignment in self.assigned().filter(|assignment| assignment.is_default == defaults) {
+            if let Destination::Field(path) = &assignment.destination {
+                set_field(config, path, &assignment.value);
+            }
+        }
+    }
+
+    /// Sets the user's own fields; `decided` is what turnup has to decide itself.
+    pub(super) fn set_own_fields(self, config: &mut Value, decided: &Value) -> Result<()> {
+        for assignment in self.overrides() {
+            let Destination::Field(path) = &assignment.destination else { continue };
+            let way: String = path.iter().map(|part| format!("/{part}")).collect();
+            if decided.pointer(&way).is_some() {
+                return Err(owned(assignment));
+            }
             set_field(config, path, &assignment.value);
         }
+        Ok(())
+    }
+
+    /// What the component's pod requests, by resource.
+    pub(super) fn requests(self) -> Map<String, Value> {
+        let request = |assignment: &Assignment| match &assignment.destination {
+            Destination::Request(resource) => Some((resource.clone(), assignment.value.clone())),
+            _ => None,
+        };
+        self.assigned().filter_map(request).collect()
+    }
+}
+
+/// The user's files for a component: their names beside its other files, and what is in them.
+pub(super) fn files(cluster: &Cluster, component: ComponentName) -> Result<Vec<(String, String)>> {
+    let file = |assignment: &Assignment| -> Option<Result<(String, String)>> {
+        let Destination::Flag(flag) = &assignment.destination else { return None };
+        let path = assignment.value.as_str().filter(|_| assignment.is_file)?;
+        Some(read(cluster, &assignment.origin, path).map(|text| (file_name(flag).to_owned(), text)))
+    };
+    let own = cluster.settings.assignments.iter().filter(|assignment| assignment.component == component);
+    own.filter_map(file).collect()
+}
+
+/// A text file that a setting names, relative to the configuration's directory.
+pub(super) fn read(cluster: &Cluster, setting: &str, name: &str) -> Result<String> {
+    let path = cluster.work_dir.join(name);
+    input::read_text(&path, LARGEST).map_err(|error| {
+        let message = format!("{setting}: {} cannot be read", path.display());
+        Error::config(message).source(error).hint("turnup config check")
+    })
+}
+
+/// Settings that decide what turnup gives a component.
+const OWNERS: [(&str, &str); 16] = [
+    ("--audit-log-path", "phase2.security.audit"),
+    ("--audit-policy-file", "phase2.security.audit_policy_file"),
+    ("--authorization-mode", "phase2.apiserver.authorization_webhook_file"),
+    ("--cluster-cidr", "phase2.pod_cidr"),
+    ("--cluster-name", "phase1.cluster_name"),
+    ("--enable-admission-plugins", "phase2.apiserver.enable_admission_plugins"),
+    ("--encryption-provider-config", "phase2.security.encryption_at_rest"),
+    ("--authentication-config", "phase2.apiserver.oidc_issuer_url"),
+    ("--node-labels", "phase2.kubelet.node_labels"),
+    ("--secure-port", "phase2.api_port"),
+    ("--service-account-issuer", "phase2.apiserver.service_account_issuer"),
+    ("--service-cluster-ip-range", "phase2.service_cidr"),
+    ("--tls-min-version", "phase2.security.tls13"),
+    ("clusterDomain", "phase2.cluster_domain"),
+    ("clusterDNS", "phase2.service_cidr"),
+    ("tlsMinVersion", "phase2.security.tls13"),
+];
+
+/// What turnup has to decide itself is no matter of an override.
+fn owned(assignment: &Assignment) -> Error {
+    let place = assignment.destination.to_string();
+    let error = Error::config(format!("{}: turnup decides this itself", assignment.origin));
+    match OWNERS.iter().find(|(owned, _)| *owned == place) {
+        Some((_, setting)) => error.hint(format!("turnup config explain {setting}")),
+        None => error.hint("remove it from the overrides"),
     }
 }
 
@@ -70,34 +159,6 @@ fn set_field(config: &mut Value, path: &[String], value: &Value) {
     } else {
         set_field(members.entry(first.clone()).or_insert_with(|| Value::Object(Map::new())), rest, value);
     }
-}
-
-/// What a component's pod requests, by resource.
-pub(super) fn requests(settings: &ClusterSettings, component: ComponentName) -> Map<String, Value> {
-    let request = |assignment: &Assignment| match &assignment.destination {
-        Destination::Request(resource) => Some((resource.clone(), assignment.value.clone())),
-        _ => None,
-    };
-    assignments(settings, component).filter_map(request).collect()
-}
-
-/// The user's files for a component: their names beside its other files, and what is in them.
-pub(super) fn files(cluster: &Cluster, component: ComponentName) -> Result<Vec<(String, String)>> {
-    let file = |assignment: &Assignment| -> Option<Result<(String, String)>> {
-        let Destination::Flag(flag) = &assignment.destination else { return None };
-        let path = assignment.value.as_str().filter(|_| assignment.is_file)?;
-        Some(read(cluster, &assignment.origin, path).map(|text| (file_name(flag).to_owned(), text)))
-    };
-    assignments(&cluster.settings, component).filter_map(file).collect()
-}
-
-/// A text file that a setting names, relative to the configuration's directory.
-pub(super) fn read(cluster: &Cluster, setting: &str, name: &str) -> Result<String> {
-    let path = cluster.work_dir.join(name);
-    input::read_text(&path, LARGEST).map_err(|error| {
-        let message = format!("{setting}: {} cannot be read", path.display());
-        Error::config(message).source(error).hint("turnup config check")
-    })
 }
 
 /// How the file of a flag is called: as the flag, without what says that it is one.

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterSettings, Oidc, PodSecurity};
+use crate::component::Subject;
 use crate::config::ComponentName;
 use crate::error::{Context as _, Error, Result};
 use crate::inventory::Host;
@@ -11,7 +12,7 @@ use crate::inventory::{Endpoint, HEALTH_PORT};
 use crate::node::node_config::{Content, Directory, File, User};
 
 use super::component::{API_SERVER, COMPONENTS, CONTROLLER_MANAGER, Component, ETCD, Flags, SCHEDULER};
-use super::configuration;
+use super::configuration::{self, Configuration};
 use super::etcd_members::Member;
 use super::healthcheck;
 use super::manifest::{Probe, StaticPod};
@@ -59,6 +60,11 @@ pub(super) struct ControlPlane<'a> {
 }
 
 impl ControlPlane<'_> {
+    const fn configuration(&self, component: ComponentName) -> Configuration<'_> {
+        let subject = Subject { host: self.host.name.as_str(), role: self.host.role.name(), group: "" };
+        Configuration { settings: self.settings(), component, subject }
+    }
+
     /// All static pods, etcd first; `files` are those of the host.
     pub(super) fn static_pods(&self, files: &[File]) -> Result<Vec<StaticPod>> {
         Ok(vec![self.etcd(files)?, self.apiserver(files)?, self.controller_manager(files)?, self.scheduler(files)?])
@@ -197,7 +203,6 @@ impl ControlPlane<'_> {
             (true, "NodeRestriction"),
             (control_plane.deny_external_ips, "DenyServiceExternalIPs"),
             (control_plane.event_rate_limit, "EventRateLimit"),
-            (control_plane.always_pull_images, "AlwaysPullImages"),
         ];
         let mut plugins: Vec<String> =
             switched.into_iter().filter(|(on, _)| *on).map(|(_, plugin)| plugin.to_owned()).collect();
@@ -264,15 +269,17 @@ impl ControlPlane<'_> {
         if control_plane.scheduler_strategy == "pack" {
             config["profiles"] = json!([{"schedulerName": "default-scheduler", "pluginConfig": [packing()]}]);
         }
-        configuration::set_fields(&mut config, self.settings(), ComponentName::KubeScheduler, true);
+        let of = self.configuration(ComponentName::KubeScheduler);
+        of.set_fields(&mut config, true);
         if !control_plane.scheduler_config_file.is_empty() {
             configuration::merge(&mut config, self.own_scheduler_config(&control_plane.scheduler_config_file)?);
         }
-        configuration::set_fields(&mut config, self.settings(), ComponentName::KubeScheduler, false);
+        of.set_fields(&mut config, false);
         let ours = json!({
             "clientConnection": {"kubeconfig": SCHEDULER.file(KUBECONFIG)},
             "leaderElection": {"leaderElect": true, "retryPeriod": RETRY},
         });
+        of.set_own_fields(&mut config, &ours)?;
         configuration::merge(&mut config, ours);
         Ok(config)
     }
@@ -301,8 +308,9 @@ impl ControlPlane<'_> {
         let (image, user) = ((self.image)(component.name)?, component.user(self.settings()));
         let written = written.iter().map(|dir| ((*dir).to_owned(), false));
         let mounts = written.chain([(component.dir(), true)]).collect();
-        let flags = configuration::with_flags(flags, self.settings(), component.program, |name| component.file(name))?;
-        let requests = configuration::requests(self.settings(), component.program);
+        let configuration = self.configuration(component.program);
+        let flags = configuration.with_flags(flags, |name| component.file(name))?;
+        let requests = configuration.requests();
         let files = component.digest_files(files);
         Ok(StaticPod { name: component.name, image, flags, mounts, probe, requests, files, user })
     }

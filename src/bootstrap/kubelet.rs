@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterSettings};
+use crate::component::Subject;
 use crate::config::{ComponentName, Destination};
 use crate::error::{Error, Result};
 use crate::inventory::Role;
@@ -17,7 +18,7 @@ use crate::node::node_config::{
 };
 
 use super::component::Flags;
-use super::configuration;
+use super::configuration::{self, Configuration};
 use super::firewall::FILE as FIREWALL_FILE;
 use super::group_node::GROUP;
 use super::healthcheck;
@@ -47,6 +48,12 @@ impl Agents<'_> {
         &self.cluster.settings
     }
 
+    fn configuration(&self) -> Configuration<'_> {
+        let group = self.target.group.map_or("", |group| group.name.as_str());
+        let subject = Subject { host: self.target.name, role: self.target.role.name(), group };
+        Configuration { settings: self.settings(), component: ComponentName::Kubelet, subject }
+    }
+
     /// `KubeletConfiguration` with every setting that turnup decides.
     pub(super) fn kubelet_config(&self) -> Result<Value> {
         let settings = self.settings();
@@ -64,25 +71,35 @@ impl Agents<'_> {
             "clusterDNS": [dns.to_string()],
             "clusterDomain": settings.cluster_domain,
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-            "failCgroupV1": false,
-            "failSwapOn": false,
             "readOnlyPort": 0,
             "registerWithTaints": self.taints(),
             "resolvConf": self.facts.resolv_conf,
             "rotateCertificates": true,
             "staticPodPath": layout::MANIFESTS,
-            // The default of a minute is how long a static pod would be shown as pending that began
-            // before the API server did.
-            "syncFrequency": if self.target.role == Role::ControlPlane { "10s" } else { "1m" },
         });
         configuration::merge(&mut config, self.serving());
+        let decided = config.clone();
+        let own_defaults = json!({
+            "failCgroupV1": false,
+            "failSwapOn": false,
+            // Kubernetes' default of a minute is how long a static pod would be shown as pending
+            // that began before the API server did.
+            "imagePullCredentialsVerificationPolicy": if settings.control_plane.verify_image_credentials {
+                "NeverVerifyPreloadedImages"
+            } else {
+                "NeverVerify"
+            },
+            "syncFrequency": if self.target.role == Role::ControlPlane { "10s" } else { "1m" },
+        });
+        configuration::merge(&mut config, own_defaults);
         // What is known of the host counts more than a default, an answer more than both, and the
         // group's own most.
-        configuration::set_fields(&mut config, settings, ComponentName::Kubelet, true);
+        let of = self.configuration();
+        of.set_fields(&mut config, true);
         if self.facts.container {
             configuration::merge(&mut config, shared_disk_thresholds());
         }
-        configuration::set_fields(&mut config, settings, ComponentName::Kubelet, false);
+        of.set_fields(&mut config, false);
         if config.get("evictionHard").is_some() {
             // Without it the signals that are not named would have no threshold at all.
             config["mergeDefaultEvictionSettings"] = true.into();
@@ -95,6 +112,7 @@ impl Agents<'_> {
                 config["maxPods"] = most.into();
             }
         }
+        of.set_own_fields(&mut config, &decided)?;
         Ok(config)
     }
 
@@ -159,7 +177,7 @@ impl Agents<'_> {
             .set("node-ip", self.target.address)
             .set_if(!labels.is_empty(), "node-labels", labels)
             .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
-        let flags = configuration::with_flags(flags, self.settings(), ComponentName::Kubelet, kubelet_file)?;
+        let flags = self.configuration().with_flags(flags, kubelet_file)?;
         let flags = flags.set_if(
             provides_credentials(self.settings()),
             "image-credential-provider-bin-dir",
@@ -230,7 +248,7 @@ const CREDENTIAL_PROVIDERS: &str = "image-credential-provider-config";
 /// Whether programs of the user's get passwords for registries.
 pub(super) fn provides_credentials(settings: &ClusterSettings) -> bool {
     let flag = Destination::Flag(CREDENTIAL_PROVIDERS.into());
-    configuration::assignments(settings, ComponentName::Kubelet).any(|assignment| assignment.destination == flag)
+    settings.assignments.iter().any(|one| one.component == ComponentName::Kubelet && one.destination == flag)
 }
 
 /// A file that a setting brings along for kubelet.

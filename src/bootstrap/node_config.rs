@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::{Cluster, find_document};
+use crate::component::{OVERRIDES, Scope};
 use crate::document::Found;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
 use crate::node::facts::CLIENT_CERTIFICATE;
@@ -154,10 +155,33 @@ impl NodeConfigs<'_> {
         let has_workers = come_alone || self.inventory.hosts.iter().any(|host| host.role == Role::Worker);
         let api_here = self.find_api_here(target.role);
         let assets = Assets::find(self.cluster, &target)?;
+        self.require_known_scopes()?;
         let approver = Policy::find(target.role, self.cluster, self.inventory)?;
         let (cluster, artifacts) = (self.cluster, self.artifacts);
         let neighbors = Neighbors::of(self.inventory);
         Ok(NodeConfigBuilder { cluster, artifacts, target, facts, has_workers, api_here, assets, neighbors, approver })
+    }
+
+    /// An override for a host or group that the cluster does not have would do nothing.
+    fn require_known_scopes(&self) -> Result<()> {
+        let hosts: Vec<String> = self.inventory.hosts.iter().map(|host| host.name.clone()).collect();
+        for scope in self.cluster.settings.overrides.scopes() {
+            let (kind, name, known) = match scope {
+                Scope::Cluster | Scope::Role(_) => continue,
+                Scope::Host(name) => ("host", name, hosts.clone()),
+                Scope::Group(name) => {
+                    let groups = groups::groups(self.cluster)?;
+                    ("node group", name, groups.into_iter().map(|group| group.name).collect())
+                }
+            };
+            if !known.contains(name) {
+                let near = kconfig::suggest(name, known.iter().map(String::as_str));
+                let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                let message = format!("{OVERRIDES}: the cluster has no {kind} `{name}`{near}");
+                return Err(Error::config(message).hint("turnup config get phase2.overrides"));
+            }
+        }
+        Ok(())
     }
 
     /// Where one of several control-plane hosts is to find its own API server: at the address

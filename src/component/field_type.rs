@@ -4,6 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::config::{format::Format, parse_duration};
 
 /// What stands in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +47,35 @@ const WORDS: [(&str, FieldType); 9] = [
     ("int-or-string", FieldType::IntOrString),
     ("object", FieldType::Object),
 ];
+
+impl FieldType {
+    /// Whether its fields have entries of their own.
+    #[must_use]
+    pub fn has_fields(&self) -> bool {
+        *self == Self::Object
+    }
+
+    /// Whether a value may stand in such a field.
+    #[must_use]
+    pub fn accepts(&self, value: &Value) -> bool {
+        match self {
+            Self::Bool => value.is_boolean(),
+            Self::Int => value.is_i64() || value.is_u64(),
+            Self::Float => value.is_number(),
+            Self::String | Self::Time => value.is_string(),
+            Self::Duration => value.as_str().is_some_and(|text| parse_duration(text).is_some()),
+            Self::Quantity => {
+                value.is_number() || value.as_str().is_some_and(|text| Format::Quantity.validate(text).is_ok())
+            }
+            Self::IntOrString => value.is_i64() || value.is_string(),
+            Self::Object => value.is_object(),
+            Self::List(item) => value.as_array().is_some_and(|items| items.iter().all(|one| item.accepts(one))),
+            Self::Map(_, item) => {
+                value.as_object().is_some_and(|members| members.values().all(|one| item.accepts(one)))
+            }
+        }
+    }
+}
 
 impl fmt::Display for FieldType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::FieldType;
-use crate::config::TreeSource;
+use crate::config::format::Format;
+use crate::config::{TreeSource, parse_duration};
 use crate::document::{self, Document, Fields};
 use crate::error::{Class, Error, Result};
 
@@ -147,6 +148,27 @@ impl Reference {
     }
 }
 
+impl Flag {
+    /// Whether the component would take this text as the flag's value, by its type.
+    #[must_use]
+    pub fn accepts(&self, text: &str) -> bool {
+        let is_pair = |part: &str, is: fn(&str) -> bool| part.split_once('=').is_some_and(|(_, value)| is(value));
+        let is_bool = |text: &str| matches!(text, "true" | "false");
+        match self.type_name.as_str() {
+            "bool" => is_bool(text),
+            "int" | "int32" | "Level" => text.parse::<i64>().is_ok(),
+            "uint" | "uint32" => text.parse::<u64>().is_ok(),
+            "float" | "float32" => text.parse::<f64>().is_ok(),
+            "duration" => parse_duration(text).is_some(),
+            "quantity" => Format::Quantity.validate(text).is_ok(),
+            "ip" => text.parse::<std::net::IpAddr>().is_ok(),
+            "mapStringBool" => text.split(',').all(|part| is_pair(part, is_bool)),
+            "mapStringString" | "stringToString" => text.split(',').all(|part| is_pair(part, |_| true)),
+            _ => true,
+        }
+    }
+}
+
 impl ComponentReference {
     /// A flag by its name without dashes in front.
     #[must_use]
@@ -171,6 +193,13 @@ impl ComponentReference {
     #[must_use]
     pub fn gate(&self, name: &str) -> Option<&Gate> {
         self.feature_gates.get(name)
+    }
+
+    /// The field that was probably meant, of the file that configures the component.
+    #[must_use]
+    pub fn suggest_field(&self, path: &str) -> Option<String> {
+        let mut files = self.files.values();
+        files.next().filter(|_| files.next().is_none())?.suggest(path)
     }
 
     /// The flag that was probably meant.

@@ -22,12 +22,11 @@ const SIGNALS: [&str; 8] = [
 /// What kubelet can reserve (`--kube-reserved`).
 const RESERVABLE: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pid"];
 /// Admission plugins that other settings or the safety of every cluster rest on, and the settings.
-const KEPT_PLUGINS: [(&str, &str); 6] = [
+const KEPT_PLUGINS: [(&str, &str); 5] = [
     ("NodeRestriction", "kubelets could then change other nodes"),
     ("PodSecurity", "phase2.security.pod_security switches it off"),
     ("DenyServiceExternalIPs", "phase2.security.deny_external_ips switches it off"),
     ("EventRateLimit", "phase2.security.event_rate_limit switches it off"),
-    ("AlwaysPullImages", "phase2.security.always_pull_images switches it off"),
     ("ServiceAccount", "pods could then reach no API"),
 ];
 
@@ -42,6 +41,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems.extend(check_heartbeats(facts));
     problems.extend(check_controllers(facts));
     problems.extend(check_plugins(facts));
+    problems.extend(check_pulls(facts));
     problems.extend(check_exemptions(facts));
     problems.extend(check_elections(facts));
     problems
@@ -146,6 +146,15 @@ fn check_plugins(facts: &Values<'_, '_>) -> Option<Problem> {
     let plugins = words(facts.text(name)?);
     let (plugin, why) = KEPT_PLUGINS.iter().find(|(kept, _)| plugins.iter().any(|plugin| plugin == kept))?;
     Some(problem(name, format!("{plugin} is not switched off here: {why}")))
+}
+
+/// Images that were brought along have no registry to be pulled from.
+fn check_pulls(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.apiserver.enable_admission_plugins";
+    words(facts.text(name)?).iter().find(|plugin| *plugin == "AlwaysPullImages")?;
+    let why = "AlwaysPullImages keeps pods with images that were brought along from starting; \
+               phase2.security.verify_image_credentials does without";
+    Some(problem(name, why))
 }
 
 /// The network and kube-proxy need rights there that the standards refuse.

@@ -53,5 +53,5 @@ pub use problem::{Problem, ProblemLevel, refuse};
 pub use profile::Profile;
 pub use relations::Addresses;
 pub use schema::{Effect, Rule, Schema, TARGET, Unused};
-pub use settings::{Setting, SettingChange, Settings};
+pub use settings::{ComponentValue, Setting, SettingChange, Settings};
 pub use source::TreeSource;

@@ -1,13 +1,17 @@
 //! Values for one run: from `--set NAME=VALUE` and from variables `TURNUP_SET_…` of the
 //! environment.
 //!
-//! They count more than the file and are never written into it. A flag counts more than a variable.
+//! They count more than the file and are never written into it. What begins with
+//! `phase2.overrides.` is a flag or field of a component, and no setting. A flag counts more than a variable.
 
-use super::Settings;
+use super::{ComponentValue, Settings};
 use crate::error::{Error, Result};
 
 /// What such variables begin with; two underscores stand for a dot: `TURNUP_SET_phase1__num_nodes`.
 const PREFIX: &str = "TURNUP_SET_";
+
+/// Before the path of a flag or field: `phase2.overrides.kubelet.maxPods`.
+const COMPONENTS: &str = "phase2.overrides.";
 
 /// One value for this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +55,15 @@ impl Settings {
             return Ok(self);
         }
         let mut named = Vec::new();
-        for one in given {
+        let (components, given): (Vec<_>, Vec<_>) =
+            given.iter().partition(|one| one.name.len() > COMPONENTS.len() && one.name.starts_with(COMPONENTS));
+        let of_component = |one: &&Overrides| ComponentValue {
+            path: one.name[COMPONENTS.len()..].to_owned(),
+            value: one.value.clone(),
+            place: one.place.clone(),
+        };
+        self.remember_component_values(components.iter().map(of_component).collect());
+        for one in &given {
             let found = self.schema().find_ignoring_case(&one.name);
             let name = found.map_err(|error| explain(&one.place, &error))?;
             if self.is_secret(&name) && one.place.starts_with("--set") {

@@ -76,6 +76,19 @@ pub struct Settings {
     original: Option<Original>,
     /// Settings that were given for this run only, and where.
     given: BTreeMap<String, String>,
+    /// Flags and fields of components that were given for this run only.
+    component_values: Vec<ComponentValue>,
+}
+
+/// A flag or field of a component that was given for one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComponentValue {
+    /// Its path: `kubelet.maxPods`, `groups.gpu.kubelet.maxPods`.
+    pub path: String,
+    /// Its value: JSON, or else a text.
+    pub value: String,
+    /// Where it was given, for people.
+    pub place: String,
 }
 
 impl Settings {
@@ -168,8 +181,8 @@ impl Settings {
         let known: Vec<Option<String>> = judgement.iter().map(|problem| problem.symbol.clone()).collect();
         let further = check(&schema, config).into_iter().filter(|problem| !known.contains(&problem.symbol));
         judgement.extend(further.map(|problem| placed(problem, &places)));
-        let given = BTreeMap::new();
-        Self { schema, answers, values, object, reading, judgement, places, original, given }
+        let (given, component_values) = (BTreeMap::new(), Vec::new());
+        Self { schema, answers, values, object, reading, judgement, places, original, given, component_values }
     }
 
     /// The answers as a configuration that can be changed.
@@ -259,6 +272,16 @@ impl Settings {
                 (name.clone(), value)
             })
             .collect()
+    }
+
+    pub(super) fn remember_component_values(&mut self, values: Vec<ComponentValue>) {
+        self.component_values = values;
+    }
+
+    /// Flags and fields of components that were given for this run only.
+    #[must_use]
+    pub fn component_values(&self) -> &[ComponentValue] {
+        &self.component_values
     }
 
     pub(super) fn remember_given(&mut self, given: BTreeMap<String, String>) {

@@ -419,6 +419,7 @@ fn settings_together_can_be_wrong() {
         ("phase2.kubelet.node_status_update_frequency", "20s"),
         ("phase2.controller_manager.controllers", "*"),
         ("phase2.apiserver.disable_admission_plugins", "NodeRestriction"),
+        ("phase2.apiserver.enable_admission_plugins", "AlwaysPullImages"),
         ("phase2.security.pod_security_exempt_namespaces", "storage"),
         ("phase2.etcd.heartbeat_interval_ms", "500"),
     ] {

@@ -39,7 +39,7 @@ const MODULES: &[(&str, &str)] = &[
     ("inventory", "config document format"),
     ("cloud", "artifacts config exec inventory unknown"),
     ("doctor", "artifacts cloud exec"),
-    ("cluster", "artifacts cloud config doctor document exec input inventory phase state"),
+    ("cluster", "artifacts cloud component config doctor document exec input inventory phase state"),
     (
         "provision",
         "artifacts atomic_file change cloud cluster config document exec failpoint format input inventory parallel phase state unknown",
@@ -47,7 +47,7 @@ const MODULES: &[(&str, &str)] = &[
     ("node", "artifacts atomic_file change cloud document exec failpoint input inventory parallel"),
     (
         "bootstrap",
-        "artifacts change cloud cluster config document exec input inventory node parallel phase provision state unknown",
+        "artifacts change cloud cluster component config document exec input inventory node parallel phase provision state unknown",
     ),
     ("addons", "artifacts bootstrap change cluster config document exec inventory phase unknown"),
     ("forecast", "addons bootstrap cluster config inventory node phase state unknown"),

@@ -1,0 +1,314 @@
+//! Single flags, fields and feature gates that the user sets past the settings: from the file that
+//! `phase2.overrides` names and from `--set phase2.overrides.kubelet.maxPods=50`.
+//!
+//! Each is held against the table of what the component accepts. What turnup has to decide itself
+//! is known where the configuration is made, in `bootstrap`, and refused there.
+
+use serde_json::{Map, Value};
+
+use super::{ComponentReference, FieldType, Reference, versions_with};
+use crate::config::{Assignment, ComponentName, Destination, TreeSource, flag_text};
+use crate::error::{Error, Result};
+
+/// The setting that names the file.
+pub const SETTING: &str = "phase2.overrides";
+
+/// For which hosts a value is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// All.
+    Cluster,
+    /// Those of a role: `control-plane`, `worker`.
+    Role(String),
+    /// Those of a node group.
+    Group(String),
+    /// One.
+    Host(String),
+}
+
+/// A host as overrides know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Its name; of a host that joins by itself none is known.
+    pub host: &'a str,
+    /// Its role.
+    pub role: &'a str,
+    /// Its group; empty for none.
+    pub group: &'a str,
+}
+
+/// All overrides of a cluster, the less exact first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ComponentOverrides {
+    list: Vec<(Scope, Assignment)>,
+}
+
+impl ComponentOverrides {
+    /// Reads the value of a file: `place` is its name, for people. Every mistake is told.
+    pub fn read(place: &str, value: &Value, reference: &Reference, source: &TreeSource) -> Result<Self> {
+        let reading = &mut Reading { place, reference, source, list: Vec::new(), mistakes: Vec::new() };
+        let Value::Object(members) = value else {
+            return Err(Error::config(format!(
+                "{SETTING}: {place}: it is no object: {{\"kubelet\": {{\"maxPods\": 50}}}}"
+            )));
+        };
+        for (name, value) in members {
+            match name.as_str() {
+                "roles" => reading.scopes(name, value, Scope::Role),
+                "groups" => reading.scopes(name, value, Scope::Group),
+                "hosts" => reading.scopes(name, value, Scope::Host),
+                component => reading.component("", &Scope::Cluster, component, value),
+            }
+        }
+        let mistakes = std::mem::take(&mut reading.mistakes);
+        let mut mistakes = mistakes.into_iter();
+        let Some(first) = mistakes.next() else {
+            let mut list = std::mem::take(&mut reading.list);
+            list.sort_by(|(one, _), (other, _)| one.cmp(other));
+            return Ok(Self { list });
+        };
+        let error = Error::config(format!("{SETTING}: {first}"));
+        Err(mistakes.fold(error, Error::evidence))
+    }
+
+    /// Adds others, which count more where both are equally exact.
+    #[must_use]
+    pub fn with(mut self, others: Self) -> Self {
+        self.list.extend(others.list);
+        // Stable: those that came later stay behind those of the same scope.
+        self.list.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self
+    }
+
+    /// What they assign to a component on a host, the most exact last.
+    pub fn of<'s>(&'s self, component: ComponentName, subject: Subject<'s>) -> impl Iterator<Item = &'s Assignment> {
+        let is_for = move |scope: &Scope| match scope {
+            Scope::Cluster => true,
+            Scope::Role(role) => role == subject.role,
+            Scope::Group(group) => group == subject.group,
+            Scope::Host(host) => host == subject.host,
+        };
+        let chosen =
+            self.list.iter().filter(move |(scope, assignment)| is_for(scope) && assignment.component == component);
+        chosen.map(|(_, assignment)| assignment)
+    }
+
+    /// The names of hosts, groups or roles that they name.
+    pub fn scopes(&self) -> impl Iterator<Item = &Scope> {
+        self.list.iter().map(|(scope, _)| scope)
+    }
+}
+
+/// The value that a path leads to, as the file would have it: `kubelet.maxPods` and 50 become
+/// `{"kubelet": {"maxPods": 50}}`. A field of a map may have dots in its name, so that only the
+/// table knows where a path ends; the rest of it stays one key.
+#[must_use]
+pub fn nest(path: &str, value: Value) -> Value {
+    path.rsplit('.').fold(value, |inner, key| Value::Object(Map::from_iter([(key.to_owned(), inner)])))
+}
+
+struct Reading<'a> {
+    place: &'a str,
+    reference: &'a Reference,
+    source: &'a TreeSource,
+    list: Vec<(Scope, Assignment)>,
+    mistakes: Vec<String>,
+}
+
+impl Reading<'_> {
+    fn refuse(&mut self, way: &str, why: impl std::fmt::Display) {
+        self.mistakes.push(format!("{}: {way}: {why}", self.place));
+    }
+
+    fn scopes(&mut self, kind: &str, value: &Value, scope: fn(String) -> Scope) {
+        let Value::Object(names) = value else {
+            return self.refuse(kind, "it is no object, of which each key is a name");
+        };
+        for (name, components) in names {
+            let way = format!("{kind}.{name}.");
+            if kind == "roles" && !["control-plane", "worker"].contains(&name.as_str()) {
+                self.refuse(&way[..way.len() - 1], "it is no role; expected control-plane or worker");
+                continue;
+            }
+            let Value::Object(components) = components else {
+                self.refuse(&way[..way.len() - 1], "it is no object, of which each key is a component");
+                continue;
+            };
+            for (component, value) in components {
+                self.component(&way, &scope(name.clone()), component, value);
+            }
+        }
+    }
+
+    fn component(&mut self, before: &str, scope: &Scope, name: &str, value: &Value) {
+        let way = format!("{before}{name}");
+        let known = [
+            ComponentName::Etcd,
+            ComponentName::KubeApiserver,
+            ComponentName::KubeControllerManager,
+            ComponentName::KubeScheduler,
+            ComponentName::Kubelet,
+        ];
+        let Some(component) = known.into_iter().find(|known| known.name() == name) else {
+            let names = known.map(ComponentName::name);
+            let near = kconfig::suggest(name, names.into_iter())
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            return self.refuse(&way, format!("it is no component; expected {}{near}", names.join(", ")));
+        };
+        let Some(reference) = self.reference.component(name) else {
+            return self.refuse(&way, format!("nothing is known of it in Kubernetes {}", self.reference.kubernetes));
+        };
+        let Value::Object(members) = value else {
+            return self.refuse(&way, "it is no object, of which each key is a flag or a field");
+        };
+        for (key, value) in members {
+            self.value(&way, scope, component, reference, &[key.clone()], value);
+        }
+    }
+
+    /// One value, or those below it: a field's own type says where a path ends.
+    fn value(
+        &mut self,
+        way: &str,
+        scope: &Scope,
+        component: ComponentName,
+        reference: &ComponentReference,
+        path: &[String],
+        value: &Value,
+    ) {
+        let name = path.join(".");
+        let shown = format!("{way}.{name}");
+        let destination = if let Some(field) = reference.field(&name) {
+            if field.field_type.has_fields() && value.is_object() {
+                for (key, value) in value.as_object().into_iter().flatten() {
+                    self.value(way, scope, component, reference, &[path, &[key.clone()]].concat(), value);
+                }
+                return;
+            }
+            let joined;
+            let value = if matches!(field.field_type, FieldType::Map(..)) {
+                joined = join_keys(value);
+                &joined
+            } else {
+                value
+            };
+            if !field.field_type.accepts(value) {
+                return self.refuse(&shown, format!("{value} is no {}", field.field_type));
+            }
+            Destination::Field(path.to_vec())
+        } else if let Some(flag) = reference.flag(&name) {
+            let Ok(text) = flag_text(value) else { return self.refuse(&shown, "it has no value") };
+            if !flag.accepts(&text) {
+                return self.refuse(&shown, format!("{text} is no {}", flag.type_name));
+            }
+            Destination::Flag(name.clone())
+        } else {
+            let unknown = self.explain_unknown(component, reference, &name);
+            return self.refuse(&shown, unknown);
+        };
+        if GATES.contains(&name.as_str()) {
+            self.check_gates(&shown, component, reference, value);
+        }
+        let origin = format!("{SETTING}: {}: {shown}", self.place);
+        let assignment =
+            Assignment { component, destination, value: value.clone(), origin, is_default: false, is_file: false };
+        self.list.push((scope.clone(), assignment));
+    }
+
+    fn explain_unknown(&self, component: ComponentName, reference: &ComponentReference, name: &str) -> String {
+        let known = |table: &Reference| {
+            table.component(component.name()).is_some_and(|one| one.field(name).is_some() || one.flag(name).is_some())
+        };
+        let version = &reference.version;
+        let near = reference.suggest_field(name).or_else(|| reference.suggest_flag(name));
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let elsewhere = versions_with(self.source, known).unwrap_or_default();
+        let elsewhere =
+            if elsewhere.is_empty() { String::new() } else { format!("; Kubernetes {} has it", elsewhere.join(", ")) };
+        format!("it is no flag and no field of {component} {version}{near}{elsewhere}")
+    }
+
+    fn check_gates(&mut self, shown: &str, component: ComponentName, reference: &ComponentReference, value: &Value) {
+        for (name, on) in value.as_object().into_iter().flatten() {
+            let way = format!("{shown}.{name}");
+            match reference.gate(name) {
+                Some(gate) if gate.locked && on.as_bool().is_some_and(|on| on != gate.default) => {
+                    self.refuse(
+                        &way,
+                        format!("{component} {} does not let it be changed from {}", reference.version, gate.default),
+                    );
+                }
+                Some(_) if on.is_boolean() => {}
+                Some(_) => self.refuse(&way, format!("{on} is neither true nor false")),
+                None => {
+                    let near = reference.suggest_gate(name);
+                    let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                    self.refuse(&way, format!("it is no feature gate of {component} {}{near}", reference.version));
+                }
+            }
+        }
+    }
+}
+
+/// A map whose keys have dots (`memory.available`), from the command line's path through objects.
+fn join_keys(value: &Value) -> Value {
+    let Value::Object(members) = value else { return value.clone() };
+    let mut joined = Map::new();
+    for (key, value) in members {
+        match join_keys(value) {
+            Value::Object(inner) => {
+                joined.extend(inner.into_iter().map(|(rest, value)| (format!("{key}.{rest}"), value)))
+            }
+            value => drop(joined.insert(key.clone(), value)),
+        }
+    }
+    Value::Object(joined)
+}
+
+/// As a field and as a flag.
+const GATES: [&str; 2] = ["featureGates", "feature-gates"];
+
+/// What `phase2.feature_gates` assigns: each gate to every component that knows it.
+pub fn assign_gates(gates: &Map<String, Value>, reference: &Reference) -> Result<Vec<Assignment>> {
+    const NAME: &str = "phase2.feature_gates";
+    let mut assigned = Vec::new();
+    let mut unknown: Vec<&String> = gates.keys().collect();
+    for component in ComponentName::ALL {
+        // etcd has gates of its own, and the addon kube-proxy its own configuration.
+        if matches!(component, ComponentName::Etcd | ComponentName::KubeProxy) {
+            continue;
+        }
+        let Some(table) = reference.component(component.name()) else { continue };
+        let mut own = Map::new();
+        for (name, on) in gates {
+            let Some(gate) = table.gate(name) else { continue };
+            unknown.retain(|one| *one != name);
+            if gate.locked && on.as_bool() != Some(gate.default) {
+                let message = format!(
+                    "{NAME}: Kubernetes {} does not let {name} be changed from {}",
+                    table.version, gate.default
+                );
+                return Err(Error::config(message));
+            }
+            own.insert(name.clone(), on.clone());
+        }
+        if own.is_empty() {
+            continue;
+        }
+        let destination = if table.field(GATES[0]).is_some() {
+            Destination::Field(vec![GATES[0].to_owned()])
+        } else {
+            Destination::Flag(GATES[1].to_owned())
+        };
+        let (value, origin) = (Value::Object(own), NAME.to_owned());
+        assigned.push(Assignment { component, destination, value, origin, is_default: false, is_file: false });
+    }
+    let Some(name) = unknown.first() else { return Ok(assigned) };
+    let near = reference.component(ComponentName::Kubelet.name()).and_then(|table| table.suggest_gate(name));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    Err(Error::config(format!("{NAME}: `{name}` is no feature gate of Kubernetes {}{near}", reference.kubernetes)))
+}
+
+#[cfg(test)]
+#[path = "overrides_tests.rs"]
+mod tests;
