@@ -9,7 +9,8 @@ use crate::forecast::Purpose;
 use crate::phase::What;
 use crate::provision;
 
-use super::run::{PhaseName, RunArgs, Session};
+use super::phase_name::PhaseName;
+use super::run::{RunArgs, Session};
 use super::{Global, Printer, up};
 
 /// For a key and some small files.

@@ -14,7 +14,8 @@ use crate::phase::split_host;
 use crate::report::Table;
 use crate::state::{Store, Tail};
 
-use super::run::{PhaseName, look_at_store};
+use super::phase_name::PhaseName;
+use super::run::look_at_store;
 use super::{Global, Printer};
 
 /// How often a log that grows is looked at.

@@ -12,7 +12,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::config::{Overrides, Settings, TreeSource};
 use crate::error::{Class, Result};
 
-use run::PhaseName;
+use phase_name::PhaseName;
 
 mod artifacts;
 mod bench;
@@ -29,6 +29,7 @@ mod local;
 mod logs;
 mod man;
 mod node;
+mod phase_name;
 mod plan;
 mod printer;
 mod render;

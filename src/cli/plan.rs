@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::provision;
 use crate::state::Store;
 
-use super::run::PhaseName;
+use super::phase_name::PhaseName;
 use super::{Global, Printer};
 
 /// Below the options.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::forecast::{Forecast, phase_of};
 use crate::state::Store;
 
-use super::run::PhaseName;
+use super::phase_name::PhaseName;
 use super::{Global, Printer};
 
 /// Below the options.

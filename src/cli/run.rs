@@ -8,15 +8,16 @@ use std::time::Duration;
 use crate::artifacts::Digest;
 use crate::cluster::Cluster;
 use crate::config::{TreeSource, parse_duration};
+use crate::doctor;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::forecast::{Purpose, Verdict};
-use crate::phase::{ApprovedPlan, Cx, Engine, Phase, Summary, What};
+use crate::phase::{ApprovedPlan, Cx, Engine, Summary, What};
 use crate::provision::RunOptions;
 use crate::report::{DisplayMode, Reporter};
 use crate::state::{Lock, Store};
-use crate::{addons, bootstrap, doctor};
 
+use super::phase_name::PhaseName;
 use super::state::only_cluster;
 use super::trust;
 use super::{Global, Output};
@@ -24,38 +25,6 @@ use super::{Global, Output};
 /// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may
 /// go on after a crash.
 const RUNNING_PLAN: &str = "outputs/plan.sha256";
-
-/// The phases in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum PhaseName {
-    /// Hosts.
-    Provision,
-    /// Nodes.
-    Bootstrap,
-    /// What runs in the cluster from the start.
-    Addons,
-}
-
-impl PhaseName {
-    pub(super) const ALL: [Self; 3] = [Self::Provision, Self::Bootstrap, Self::Addons];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Provision => "provision",
-            Self::Bootstrap => "bootstrap",
-            Self::Addons => "addons",
-        }
-    }
-
-    /// The phase with its steps. The later phases know their hosts from the inventory of the first.
-    fn load(self, cluster: &Arc<Cluster>, options: &RunOptions) -> Result<Phase> {
-        match self {
-            Self::Provision => bootstrap::provision_phase_with(cluster, options),
-            Self::Bootstrap => bootstrap::phase(cluster),
-            Self::Addons => addons::phase(cluster),
-        }
-    }
-}
 
 /// Options of every command that changes a cluster.
 #[derive(Clone, Debug, clap::Args)]

@@ -8,7 +8,8 @@ use crate::error::{Context as _, Result};
 use crate::forecast::Purpose;
 use crate::validate;
 
-use super::run::{PhaseName, RunArgs, RunOptionArgs, Session};
+use super::phase_name::PhaseName;
+use super::run::{RunArgs, RunOptionArgs, Session};
 use super::status::Overview;
 use super::{Global, Printer};
 

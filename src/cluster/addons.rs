@@ -20,7 +20,7 @@ pub struct Addon {
 }
 
 /// All addons, each after those that it needs.
-pub static ADDONS: [Addon; 3] = [
+pub static ADDONS: &[Addon] = &[
     Addon { name: "flannel", image: "flannel", main: "DaemonSet", enabled: |settings| settings.cni },
     Addon { name: "kube-proxy", image: "kube-proxy", main: "DaemonSet", enabled: |settings| settings.kube_proxy },
     Addon { name: "coredns", image: "coredns", main: "Deployment", enabled: |settings| settings.dns },

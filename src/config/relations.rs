@@ -3,8 +3,6 @@
 //!
 //! Only read here; `check` holds a configuration to it.
 
-use super::schema::words;
-
 /// The relations of one symbol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Relations {
@@ -104,6 +102,11 @@ fn read_addresses(text: &str) -> Result<Addresses, String> {
         "services" => Ok(Addresses::Services),
         other => Err(format!("`{other}` is none of hosts, pods or services")),
     }
+}
+
+/// The words of a list, `a, b`.
+pub(super) fn words(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use kconfig::{Annotation, Config, Env, NodeId, SymbolId, Tree};
 
 use super::destination::Sets;
 use super::format::{Field, Format};
-use super::relations::{Addresses, Relations};
+use super::relations::{Addresses, Relations, words};
 use super::source::TreeSource;
 use crate::error::{Error, Result};
 
@@ -64,11 +64,6 @@ pub struct Rule {
 
 /// The symbol whose value is the target.
 pub const TARGET: &str = "phase1.cloud_provider";
-
-/// The words of a list, `a, b`.
-pub(super) fn words(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
 
 /// Values that are not implemented in this version: `unused = VALUE, … on TARGET, …`, where either
 /// part may be left out.

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::format::parse_duration;
 use super::people::own_user;
-use super::schema::words;
+use super::relations::words;
 use super::settings::Settings;
 use crate::error::{Context as _, Error, Result};
 

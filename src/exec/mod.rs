@@ -21,6 +21,7 @@ mod environment;
 mod failure;
 mod log;
 mod memory;
+mod program;
 mod remote_error;
 mod run;
 mod service;

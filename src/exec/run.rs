@@ -21,7 +21,7 @@ use super::capture::{Follow, LONGEST_LINE, LastLines, read_lines};
 use super::failure::{Ended, Failure};
 use super::log::{Log, Mask};
 use super::memory::MemoryFile;
-use super::{environment, signals, spawner, tools};
+use super::{environment, program, signals, spawner};
 use crate::{Result, failpoint};
 
 /// How often a waiting run looks at the clock and at the signals.
@@ -534,7 +534,7 @@ fn resolve(program: &OsStr, dir: &Path) -> io::Result<PathBuf> {
             io::Error::new(io::ErrorKind::NotFound, format!("{} is no executable file", program.display()))
         });
     }
-    tools::locate(program)
+    program::locate(program)
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{}` is not on PATH", program.display())))
 }
 
@@ -546,7 +546,7 @@ fn death_wrapper(on_death: OnDeath) -> Vec<OsString> {
         OnDeath::Terminate => "TERM",
         OnDeath::Nothing => return Vec::new(),
     };
-    tools::setpriv().map_or_else(Vec::new, |setpriv| {
+    program::setpriv().map_or_else(Vec::new, |setpriv| {
         [setpriv.as_os_str(), OsStr::new("--pdeathsig"), OsStr::new(signal), OsStr::new("--")]
             .map(OsStr::to_owned)
             .into()

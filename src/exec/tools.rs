@@ -1,12 +1,11 @@
 //! The programs of other projects that we run, and the static libraries that builds need: where
 //! they are, which version, which package brings them.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::time::Duration;
 
-use super::Run;
+use super::{Run, program};
 use crate::{Error, Result};
 
 /// A program that a distribution packages, or a static library.
@@ -164,9 +163,8 @@ pub fn version(name: &str) -> Result<String> {
     Ok(said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned())
 }
 
-/// The path on PATH, or where administration programs lie: a user's PATH may lack those
-/// directories.
-pub(super) fn locate(name: impl AsRef<OsStr>) -> Option<PathBuf> {
+/// The path of a program, of a file that counts as a tool, or of a static library.
+fn locate(name: impl AsRef<OsStr>) -> Option<PathBuf> {
     let file = Path::new(name.as_ref());
     if file.is_absolute() && TOOLS.iter().any(|tool| Path::new(tool.name) == file) {
         return file.exists().then(|| file.to_owned());
@@ -175,12 +173,7 @@ pub(super) fn locate(name: impl AsRef<OsStr>) -> Option<PathBuf> {
         // gcc answers with the bare name when it does not find the file.
         return ask_gcc(&format!("-print-file-name={library}")).filter(|path| path.is_absolute());
     }
-    let mut paths = std::env::var_os("PATH").unwrap_or_default();
-    if !paths.is_empty() {
-        paths.push(":");
-    }
-    paths.push("/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin");
-    which::which_in(name.as_ref(), Some::<OsString>(paths), Path::new("/")).ok()
+    program::locate(name.as_ref())
 }
 
 fn is_library(name: &str) -> bool {
@@ -225,17 +218,6 @@ fn find_package(file: &Path) -> Option<String> {
         ask("dpkg-query", &["--show", "--showformat=${Package} ${Version}\n", &package])
     };
     debian().or_else(|| ask("rpm", &["--query", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE}\n", "--file", path]))
-}
-
-/// util-linux's setpriv, when it is there and knows `--pdeathsig` (busybox's does not).
-pub(super) fn setpriv() -> Option<&'static Path> {
-    static FOUND: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-        let path = locate("setpriv")?;
-        let probe = duct::cmd(&path, ["--pdeathsig", "KILL", "--", "true"]).unchecked();
-        let status = probe.stdin_null().stdout_null().stderr_null().run().ok()?.status;
-        status.success().then_some(path)
-    });
-    FOUND.as_deref()
 }
 
 #[cfg(test)]

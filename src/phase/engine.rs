@@ -4,21 +4,20 @@
 //! For each step: intent to the disk, effect, outcome to the disk. A failure stops the steps that
 //! need the failed one and no others. The engine never undoes anything and never prints.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::custom::CustomCommand;
 use super::failure::{self, Failed};
 use super::graph::{Task, dependents, expand};
-use super::manifest::unknown;
 use super::plan::{self, PhasePlan, judge};
 use super::plan_guard::ApprovedPlan;
-use super::{Action, Cx, HostAccess, Inputs, Manifest, Sink, Step, Tasks, What};
+use super::step_runner::StepRunner;
+use super::{Action, Cx, Phase, Sink, Step, Tasks, What};
 use crate::exec::signals;
 use crate::failpoint;
 use crate::state::{JournalEntry, Lock, Outcome, State, Store};
@@ -29,91 +28,6 @@ use crate::{Class, Error, Result};
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// How often a waiting engine looks whether a signal has come.
 const TICK: Duration = Duration::from_millis(100);
-
-/// A host as the engine sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PhaseHost {
-    /// Its name, unique in the cluster.
-    pub name: String,
-    /// Its role, as `roles` in `phase.toml` names it.
-    pub role: String,
-}
-
-/// A phase ready to run.
-pub struct Phase {
-    /// Its name: the first part of every step id.
-    pub name: String,
-    /// Its steps.
-    pub manifest: Manifest,
-    /// What built-in steps do, by step name.
-    pub actions: HashMap<String, Box<dyn Action>>,
-    /// The hosts.
-    pub hosts: Vec<PhaseHost>,
-    /// Where custom commands run.
-    pub work_dir: PathBuf,
-    /// Values of the configuration, for the custom steps that name some as inputs.
-    pub settings: Inputs,
-    /// What custom steps may know and use of the cluster.
-    pub host_access: Option<Arc<dyn HostAccess>>,
-    /// How many of its tasks must run side by side, because each waits for the others; 1 where none
-    /// does.
-    pub at_once: usize,
-}
-
-impl Phase {
-    /// A phase without any actions yet.
-    #[must_use]
-    pub fn new(name: impl Into<String>, manifest: Manifest, hosts: Vec<PhaseHost>) -> Self {
-        Self {
-            name: name.into(),
-            manifest,
-            actions: HashMap::new(),
-            hosts,
-            work_dir: ".".into(),
-            settings: Inputs::new(),
-            host_access: None,
-            at_once: 1,
-        }
-    }
-
-    /// Adds what a built-in step does.
-    #[must_use]
-    pub fn with(mut self, step: &str, action: impl Action + 'static) -> Self {
-        self.actions.insert(step.into(), Box::new(action));
-        self
-    }
-
-    /// One action for each step of the manifest.
-    pub(super) fn all_actions<'p>(&'p self, store: &Store) -> Result<Vec<StepRunner<'p>>> {
-        self.manifest.steps.iter().map(|step| self.performer(store, step)).collect()
-    }
-
-    fn performer<'p>(&'p self, store: &Store, step: &Step) -> Result<StepRunner<'p>> {
-        if !step.run.is_empty() {
-            return CustomCommand::new(self, step, store).map(|command| StepRunner::Custom(Box::new(command)));
-        }
-        self.actions.get(&step.name).map(|action| StepRunner::BuiltIn(action.as_ref())).ok_or_else(|| {
-            let what = unknown("built-in step", &step.name, self.actions.keys().map(String::as_str));
-            Error::config(format!("phases/{}/phase.toml: {what}", self.name))
-                .hint("a step of your own needs a command: run = [\"command\", \"argument\"]")
-        })
-    }
-}
-
-/// Who does a step.
-pub(super) enum StepRunner<'p> {
-    BuiltIn(&'p dyn Action),
-    Custom(Box<CustomCommand>),
-}
-
-impl StepRunner<'_> {
-    pub(super) fn as_ref(&self) -> &dyn Action {
-        match self {
-            Self::BuiltIn(action) => *action,
-            Self::Custom(command) => command.as_ref(),
-        }
-    }
-}
 
 /// How a phase went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 
 mod action;
 mod custom;
+mod definition;
 mod engine;
 mod event;
 mod failure;
@@ -16,9 +17,11 @@ mod manifest;
 mod plan;
 mod plan_guard;
 mod review;
+mod step_runner;
 
 pub use action::{Action, Check, Cx};
-pub use engine::{Engine, Phase, PhaseHost, Summary};
+pub use definition::{Phase, PhaseHost};
+pub use engine::{Engine, Summary};
 pub use event::{Event, PartKind, PathPart, SCHEMA, Sink, Tasks, What, schema};
 pub use host_access::{HostAccess, HostFacts};
 pub use inputs::Inputs;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::engine::StepRunner;
 use super::graph::{Task, expand, in_order};
+use super::step_runner::StepRunner;
 use super::{Action, Check, Inputs, Phase};
 use crate::Result;
 use crate::change::Preview;

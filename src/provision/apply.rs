@@ -17,10 +17,10 @@ use crate::state::Store;
 
 use super::local::{self, HostSpec, Status};
 use super::planned_inventory;
-use super::render::{self, DIR, VARIABLES, planned_hosts, spec_file};
+use super::render::{self, planned_hosts, spec_file};
 use super::run_options::RunOptions;
 use super::step_ids::APPLY;
-use super::terraform::{self, PlanMode, Terraform};
+use super::terraform::{self, DIR, PlanMode, Terraform, VARIABLES};
 use super::tfplan::TerraformChanges;
 use super::volume_guard::{self, is_volume};
 use crate::inventory::Host;

@@ -14,8 +14,7 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::input;
 
-use super::render::{DIR, VARIABLES, pretty};
-use super::terraform::{BACKEND, CLI_CONFIG, LOCK_FILE};
+use super::terraform::{BACKEND, CLI_CONFIG, DIR, LOCK_FILE, VARIABLES, pretty};
 use crate::cloud::WORKERS;
 use crate::inventory::Inventory;
 

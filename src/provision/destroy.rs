@@ -11,9 +11,7 @@ use crate::phase::{Cx, Sink};
 use super::apply::find_program;
 use super::local::{self, HostSpec, NetworkSpec};
 use super::protection;
-use super::render::DIR;
-use super::steps::has_made;
-use super::terraform::{self, Terraform};
+use super::terraform::{self, DIR, Terraform, has_made};
 use super::tfstate::Resource;
 use super::volume_guard::is_volume;
 

@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 use crate::input;
 use crate::phase::Cx;
 
-use super::steps::{ensure_key, has_made};
+use super::ssh_keys::ensure_key;
+use super::terraform::has_made;
 use crate::inventory::{Host, Inventory};
 
 /// Where it is remembered, below the cluster's directory.

@@ -1,16 +1,27 @@
-//! The inventory of local hosts as Terraform will hand it over, before it does.
+//! The inventory that the phase hands over: whether it is there, and that of local hosts before
+//! Terraform does it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::artifacts::Digest;
 use crate::cluster::Cluster;
 use crate::error::Result;
+use crate::phase::Check;
 use crate::unknown;
 
 use super::local;
 use super::render::{PlannedHost, host_key, planned_hosts, public_key, spec_file};
 use super::step_ids::APPLY;
 use crate::inventory::{self, Endpoint, Host, Inventory, SshAccess};
+
+/// The inventory exists and can be read; otherwise it is recreated from its source.
+pub(super) fn prove_inventory(cluster: &Cluster) -> Check {
+    match cluster.find_inventory() {
+        Ok(Some(_)) => Check::Ok,
+        Ok(None) => Check::Drifted(format!("{} is missing", inventory::FILE)),
+        Err(_) => Check::Drifted(format!("{} is damaged", inventory::FILE)),
+    }
+}
 
 /// Writes it. `changed` has the addresses of the resources that Terraform changes, all where it is
 /// none: an untouched host stays the host that it is.

@@ -12,8 +12,7 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::phase::Cx;
 
-use super::render::VARIABLES;
-use super::terraform::Terraform;
+use super::terraform::{Terraform, VARIABLES};
 use super::tfstate::Resource;
 
 /// Attributes that make clouds, or their providers, refuse, whatever the type.

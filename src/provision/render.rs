@@ -5,19 +5,15 @@ use serde_json::json;
 
 use crate::artifacts::{Cache, Digest};
 use crate::cluster::{Cluster, SSH_KEY};
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Error, Result};
 use crate::unknown;
 
 use super::custom;
 use super::local::{self, HostSpec, NetworkSpec};
-use super::terraform::{self, BackendConfig};
+use super::terraform::{self, BackendConfig, DIR, VARIABLES, pretty};
 use crate::cloud::{CONTROL_PLANE, Spec, Target};
 use crate::inventory::Role;
 
-/// Terraform's working directory below the cluster's.
-pub(super) const DIR: &str = "provision";
-/// Terraform's variables below the cluster's directory.
-pub(super) const VARIABLES: &str = "provision/terraform.tfvars.json";
 /// The variable of Terraform that holds secrets, apart from all others.
 pub const USER_DATA: &str = "provision/user-data.auto.tfvars.json";
 
@@ -244,9 +240,4 @@ fn spec(cluster: &Cluster, host: &PlannedHost, network: NetworkSpec) -> Result<H
         host_key: store.path(host_key(&host.name)),
         blobs: cache.blobs_dir(),
     })
-}
-
-pub(super) fn pretty(value: &impl serde::Serialize) -> Result<String> {
-    let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
-    Ok(text + "\n")
 }

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zeroize::Zeroizing;
-
 use crate::artifacts::{Cache, host_root_digest};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
 use crate::error::{Error, Result};
@@ -21,12 +19,14 @@ use super::custom;
 use super::external_inventory;
 use super::host_keys;
 use super::local::{self, HostSpec, Status};
-use super::render::{self, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
+use super::planned_inventory::prove_inventory;
+use super::render::{self, PlannedHost, host_key, planned_hosts, public_key, spec_file};
 use super::run_options::RunOptions;
+use super::ssh_keys::ensure_key;
 use super::step_ids::KEYS;
 use super::terraform;
 use crate::cloud::{Spec, Target};
-use crate::inventory::{self, Inventory};
+use crate::inventory::Inventory;
 
 /// The default of phase1.timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
@@ -102,30 +102,6 @@ fn limit(mut manifest: Manifest, cluster: &Cluster) -> Manifest {
         step.timeout = timeout;
     }
     manifest
-}
-
-/// Whether the provision phase has made, or started to make, hosts.
-pub fn has_made(cluster: &Cluster) -> Result<bool> {
-    Ok(cluster.store.read(VARIABLES)?.is_some())
-}
-
-/// Makes a key and its public half, or keeps it. ssh-keygen may be killed between the halves, or in
-/// one: it writes beside their places, and they come to them whole, the private one last.
-pub(super) fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
-    let (public, new) = (format!("{file}.pub"), format!("{file}.new"));
-    if store.read(file)?.is_none() || store.read(&public)?.is_none() {
-        store.remove(&new)?;
-        let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
-        run.arg(store.path(&new)).dir(store.dir()).log(cx.log_path()).succeed()?;
-        let made = |file: &str| -> Result<Zeroizing<Vec<u8>>> {
-            let bytes = store.read(file)?.ok_or_else(|| Error::bug(format!("ssh-keygen made no {file}")))?;
-            Ok(Zeroizing::new(bytes))
-        };
-        store.write_file(&public, &made(&format!("{new}.pub"))?, 0o600)?;
-        store.write_file(file, &made(&new)?, 0o600)?;
-    }
-    store.remove(&new)?;
-    store.remove(format!("{new}.pub"))
 }
 
 /// Both halves of each key are there.
@@ -341,15 +317,6 @@ impl Action for Start {
     }
 }
 
-/// The inventory exists and can be read; otherwise it is recreated from its source.
-pub(super) fn prove_inventory(cluster: &Cluster) -> Check {
-    match cluster.find_inventory() {
-        Ok(Some(_)) => Check::Ok,
-        Ok(None) => Check::Drifted(format!("{} is missing", inventory::FILE)),
-        Err(_) => Check::Drifted(format!("{} is damaged", inventory::FILE)),
-    }
-}
-
 /// Terraform's output becomes the inventory.
 struct Collect {
     cluster: Arc<Cluster>,
@@ -394,39 +361,5 @@ impl Action for Collect {
             custom::parse_inventory(cluster, &value)?
         };
         external_inventory::take(cluster, &inventory, cx)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-    use super::*;
-    use crate::phase::Sink;
-
-    #[test]
-    fn a_key_is_whole_or_recreated() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        store.create_dir("ssh").unwrap();
-        let log = dir.path().join("log");
-        let ensure = || ensure_key(&store, "ssh/key", &Cx::detached("keys", Sink::channel().0, &log, Duration::ZERO));
-        let names = || {
-            let entries = fs_err::read_dir(dir.path().join("ssh")).unwrap();
-            let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-            names.collect::<BTreeSet<String>>()
-        };
-        // What a killed ssh-keygen may leave: a private key, and half of the public one.
-        store.write_file("ssh/key.new", b"private", 0o600).unwrap();
-        store.write_file("ssh/key.new.pub", b"ssh-ed", 0o600).unwrap();
-        ensure().unwrap();
-        assert_eq!(names(), BTreeSet::from(["key".into(), "key.pub".into()]));
-        let first = store.read("ssh/key").unwrap();
-        ensure().unwrap();
-        assert_eq!(store.read("ssh/key").unwrap(), first, "a whole key is kept");
-        // The public half is written first, so alone it has no private half.
-        store.remove("ssh/key").unwrap();
-        ensure().unwrap();
-        let public = String::from_utf8(store.read("ssh/key.pub").unwrap().unwrap()).unwrap();
-        assert!(public.starts_with("ssh-ed25519 ") && public.ends_with(" turnup\n"), "{public}");
     }
 }

@@ -2,7 +2,9 @@
 //! and knows no machine. Each failure names the place and what to do.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use crate::tidy::{files, none, read, root};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tidy::{code, files, is_test, none, read, root};
 
 /// A longer file does two things.
 const LONGEST: usize = 600;
@@ -60,4 +62,41 @@ fn comments_wrap_at_100_columns() {
         }
     }
     none(&wide, "wrap the comment");
+}
+
+/// Files of one directory that name each other: the parts of one model, and a dialog that asks
+/// again.
+const CIRCLES: [(&str, &str); 3] = [
+    ("src/wizard/guide.rs", "src/wizard/model.rs"),
+    ("src/wizard/model.rs", "src/wizard/rows.rs"),
+    ("src/wizard/update/dialog.rs", "src/wizard/update/guide.rs"),
+];
+
+#[test]
+fn no_two_files_of_a_directory_name_each_other() {
+    let all = files(&["src"], ".rs").into_iter().filter(|path| path.matches('/').count() > 1);
+    let all: Vec<String> = all.filter(|path| !is_test(path) && !path.ends_with("/mod.rs")).collect();
+    let named: BTreeMap<&str, BTreeSet<String>> =
+        all.iter().map(|path| (path.as_str(), siblings_named(&code(path)))).collect();
+    let is_named = |path: &str, other: &str| {
+        let ((dir, _), (other_dir, file)) = (path.rsplit_once('/').unwrap(), other.rsplit_once('/').unwrap());
+        dir == other_dir && named[path].contains(file.trim_end_matches(".rs"))
+    };
+    let pairs = all.iter().flat_map(|path| all.iter().map(move |other| (path.as_str(), other.as_str())));
+    let circles: Vec<(&str, &str)> =
+        pairs.filter(|(path, other)| path < other && is_named(path, other) && is_named(other, path)).collect();
+    assert_eq!(circles, CIRCLES, "move what both need into one of them or a file of its own; or name the circle here");
+}
+
+/// The modules behind `super::module` and `super::{module, …}`.
+fn siblings_named(code: &str) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    for after in code.split("super::").skip(1) {
+        let list = match after.strip_prefix('{') {
+            Some(group) => group.split(';').next().unwrap_or_default(),
+            None => after.split([';', '(', ' ']).next().unwrap_or_default(),
+        };
+        named.extend(list.split(|letter: char| !letter.is_alphanumeric() && letter != '_').map(str::to_owned));
+    }
+    named
 }

@@ -16,7 +16,7 @@ use crate::phase::{Action, Check, Cx, Inputs, Manifest, Phase};
 
 use super::external_inventory;
 use super::known_hosts;
-use super::steps::prove_inventory;
+use super::planned_inventory::prove_inventory;
 use crate::inventory::{Host, Inventory};
 
 use preflight::Preflight;

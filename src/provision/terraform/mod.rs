@@ -33,6 +33,11 @@ pub(super) use state_migration::{
     copy_state, identity, planned_move, ready, ready_to_destroy, remember, remote, simulate_state,
 };
 
+/// Terraform's working directory below the cluster's.
+pub(super) const DIR: &str = "provision";
+/// Terraform's variables below the cluster's directory.
+pub(super) const VARIABLES: &str = "provision/terraform.tfvars.json";
+
 /// Terraform finishes the resource that it works on after a signal; killed before, it may lose its
 /// state.
 const GRACE: Duration = Duration::from_mins(2);
@@ -45,6 +50,17 @@ pub(super) const BACKEND: &str = "backend.tf.json";
 pub(super) const CLI_CONFIG: &str = "terraform.tfrc";
 /// Which versions of which providers are taken, by their hashes: Terraform writes it.
 pub(super) const LOCK_FILE: &str = ".terraform.lock.hcl";
+
+/// Whether the provision phase has made, or started to make, hosts.
+pub fn has_made(cluster: &Cluster) -> Result<bool> {
+    Ok(cluster.store.read(VARIABLES)?.is_some())
+}
+
+/// JSON as a file for Terraform.
+pub(super) fn pretty(value: &impl serde::Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
+    Ok(text + "\n")
+}
 
 /// One module in one working directory.
 pub struct Terraform {

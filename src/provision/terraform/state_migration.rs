@@ -22,8 +22,8 @@ use crate::document::{Document, Fields, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::phase::Cx;
-use crate::provision::render::{DIR, VARIABLES};
 use crate::provision::step_ids::APPLY;
+use crate::provision::terraform::{DIR, VARIABLES};
 use crate::state::Store;
 use crate::unknown;
 

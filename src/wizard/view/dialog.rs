@@ -3,8 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph, Widget as _, Wrap};
+use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 
+use super::frame::{frame, frame_area, to_u16};
 use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details, editors, lists, shorten};
@@ -59,36 +60,6 @@ pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
     }
     let line = pick_first(pick, inner) + usize::from(at.y - inner.y);
     (line < pick.options.len()).then_some(if line == pick.cursor { Msg::Accept } else { Msg::Select(line) })
-}
-
-/// What is inside a frame of this inner size in the middle.
-fn frame_area(inner: (u16, u16), area: Rect) -> Rect {
-    let outer = outer_area(inner, area);
-    Rect {
-        x: outer.x + 2,
-        y: outer.y + 1,
-        width: outer.width.saturating_sub(4),
-        height: outer.height.saturating_sub(2),
-    }
-}
-
-fn outer_area(inner: (u16, u16), area: Rect) -> Rect {
-    let width = inner.0.saturating_add(4).min(area.width.saturating_sub(2));
-    let height = inner.1.saturating_add(2).min(area.height.saturating_sub(2));
-    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
-}
-
-/// Clears a frame of this inner size in the middle and returns what is inside.
-pub(super) fn frame(theme: Theme, title: &str, inner: (u16, u16), area: Rect, buffer: &mut Buffer) -> Rect {
-    let outer = outer_area(inner, area);
-    Clear.render(outer, buffer);
-    let title = shorten(title, usize::from(outer.width.saturating_sub(4)));
-    let block = Block::bordered()
-        .border_set(theme.border())
-        .border_style(Theme::frame())
-        .title(Span::styled(format!(" {title} "), theme.title()));
-    block.render(outer, buffer);
-    frame_area(inner, area)
 }
 
 fn pick_size(pick: &Pick) -> (u16, u16) {
@@ -270,8 +241,4 @@ fn answers(context: Context) -> impl Iterator<Item = Line<'static>> {
     keymap::hints(context).map(move |hint| {
         Line::from(vec![Span::styled(format!("{:>5}  ", hint.key), Theme::key()), Span::raw(hint.what)])
     })
-}
-
-pub(super) fn to_u16(number: usize) -> u16 {
-    u16::try_from(number).unwrap_or(u16::MAX)
 }

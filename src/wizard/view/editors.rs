@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 
-use super::dialog::{frame, to_u16};
+use super::frame::{frame, to_u16};
 use super::theme::Theme;
 use crate::config;
 use crate::wizard::dialog::FilePurpose;

@@ -77,7 +77,7 @@ fn draw_answer(
                     buffer.set_style(row, Theme::cursor());
                 }
             }
-            (None, super::dialog::to_u16(height))
+            (None, super::frame::to_u16(height))
         }
         Answer::Text(line) => {
             let Some(symbol) = model.schema.tree().node(node).symbol else { return (None, 0) };

@@ -5,8 +5,8 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _};
 
-use super::dialog::{frame, to_u16};
 use super::editors::draw_field;
+use super::frame::{frame, to_u16};
 use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details, shorten};

@@ -3,6 +3,7 @@
 mod details;
 mod dialog;
 mod editors;
+mod frame;
 mod guide;
 mod lists;
 mod menu;
