@@ -178,6 +178,8 @@ impl Reading<'_> {
     ) {
         let name = path.join(".");
         let shown = format!("{way}.{name}");
+        let is_map = reference.field(&name).is_some_and(|field| matches!(field.field_type, FieldType::Map(..)));
+        let value = &if is_map { join_keys(value) } else { value.clone() };
         let destination = if let Some(field) = reference.field(&name) {
             if field.field_type.has_fields() && value.is_object() {
                 for (key, value) in value.as_object().into_iter().flatten() {
@@ -185,13 +187,6 @@ impl Reading<'_> {
                 }
                 return;
             }
-            let joined;
-            let value = if matches!(field.field_type, FieldType::Map(..)) {
-                joined = join_keys(value);
-                &joined
-            } else {
-                value
-            };
             if !field.field_type.accepts(value) {
                 return self.refuse(&shown, format!("{value} is no {}", field.field_type));
             }
