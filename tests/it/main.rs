@@ -39,6 +39,7 @@ mod cluster_life;
 mod cluster_members;
 mod cluster_orphan;
 mod cluster_reset;
+mod cluster_settings;
 mod cluster_static;
 mod cluster_status;
 mod cluster_support;

@@ -1,0 +1,356 @@
+//! Every setting of a component, with another value than its default, on a real cluster: what the
+//! running components say of themselves is what the settings say. A setting without an effect that
+//! shows fails here.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use turnup::config::{Assignment, ComponentName, Destination, Settings, TreeSource, flag_text, parse_duration};
+
+use crate::cluster_reset::on_host;
+use crate::cluster_support::Site;
+
+const CONTROL_PLANE: &str = "it-control-plane-0";
+const WORKER: &str = "it-worker-0";
+
+/// Another value for each setting that a component has as it is.
+const FLIPPED: &[(&str, &str)] = &[
+    ("phase2.max_pods", "100"),
+    ("phase2.kubelet.system_reserved", "memory=128Mi"),
+    ("phase2.kubelet.kube_reserved", "memory=128Mi"),
+    ("phase2.kubelet.eviction_hard", "memory.available=120Mi,nodefs.available=512Mi"),
+    ("phase2.kubelet.log_level", "2"),
+    ("phase2.kubelet.eviction_soft", "memory.available=150Mi"),
+    ("phase2.kubelet.eviction_soft_grace_period", "memory.available=2m"),
+    ("phase2.kubelet.eviction_max_pod_grace_period", "30"),
+    ("phase2.kubelet.eviction_minimum_reclaim", "nodefs.available=100Mi"),
+    ("phase2.kubelet.image_gc_high_threshold", "99"),
+    ("phase2.kubelet.image_gc_low_threshold", "98"),
+    ("phase2.kubelet.image_maximum_gc_age", "240h"),
+    ("phase2.kubelet.serialize_image_pulls", "n"),
+    ("phase2.kubelet.max_parallel_image_pulls", "3"),
+    ("phase2.kubelet.container_log_max_size", "5Mi"),
+    ("phase2.kubelet.container_log_max_files", "3"),
+    ("phase2.kubelet.cpu_manager_policy", "static"),
+    ("phase2.kubelet.reserved_cpus", "0"),
+    ("phase2.kubelet.topology_manager_policy", "best-effort"),
+    ("phase2.kubelet.protect_kernel_defaults", "n"),
+    ("phase2.kubelet.seccomp_default", "n"),
+    ("phase2.kubelet.pod_pids_limit", "2048"),
+    ("phase2.kubelet.streaming_idle_timeout", "4m"),
+    ("phase2.kubelet.event_record_qps", "6"),
+    ("phase2.kubelet.allowed_unsafe_sysctls", "net.core.somaxconn"),
+    ("phase2.kubelet.shutdown_grace_period", "20s"),
+    ("phase2.kubelet.shutdown_grace_period_critical", "5s"),
+    ("phase2.kubelet.node_status_update_frequency", "9s"),
+    ("phase2.kubelet.cpu_cfs_quota", "n"),
+    ("phase2.kubelet.credential_provider_config", "credentials.yaml"),
+    ("phase2.kubelet.registry_pull_qps", "6"),
+    ("phase2.apiserver.event_ttl", "2h"),
+    ("phase2.apiserver.max_requests_inflight", "300"),
+    ("phase2.apiserver.max_mutating_requests_inflight", "150"),
+    ("phase2.apiserver.memory_request", "200Mi"),
+    ("phase2.apiserver.log_level", "1"),
+    ("phase2.apiserver.disable_admission_plugins", "DefaultIngressClass"),
+    ("phase2.apiserver.authentication_webhook_file", "webhook.conf"),
+    ("phase2.apiserver.authorization_webhook_file", "webhook.conf"),
+    ("phase2.apiserver.audit_webhook_file", "webhook.conf"),
+    ("phase2.apiserver.request_timeout", "50s"),
+    ("phase2.apiserver.not_ready_toleration", "200"),
+    ("phase2.apiserver.unreachable_toleration", "201"),
+    ("phase2.apiserver.runtime_config", "api/beta=true"),
+    ("phase2.apiserver.cpu_request", "200m"),
+    ("phase2.controller_manager.node_monitor_grace_period", "60s"),
+    ("phase2.controller_manager.terminated_pod_gc_threshold", "400"),
+    ("phase2.controller_manager.hpa_sync_period", "20s"),
+    ("phase2.controller_manager.hpa_downscale_stabilization", "4m"),
+    ("phase2.controller_manager.signing_duration", "4380h"),
+    ("phase2.controller_manager.log_level", "1"),
+    ("phase2.controller_manager.node_monitor_period", "6s"),
+    ("phase2.controller_manager.concurrent_syncs", "6"),
+    ("phase2.controller_manager.kube_api_qps", "90"),
+    ("phase2.controller_manager.kube_api_burst", "140"),
+    ("phase2.controller_manager.controllers", "*,token-cleaner-controller,-ttl-after-finished-controller"),
+    ("phase2.controller_manager.cpu_request", "150m"),
+    ("phase2.scheduler.percentage_of_nodes", "50"),
+    ("phase2.scheduler.log_level", "1"),
+    ("phase2.scheduler.kube_api_qps", "40"),
+    ("phase2.scheduler.kube_api_burst", "80"),
+    ("phase2.scheduler.cpu_request", "90m"),
+    ("phase2.etcd.quota_gb", "3"),
+    ("phase2.etcd.log_level", "warn"),
+    ("phase2.etcd.heartbeat_interval_ms", "150"),
+    ("phase2.etcd.election_timeout_ms", "1500"),
+    ("phase2.etcd.snapshot_count", "9000"),
+    ("phase2.etcd.compaction_interval", "6m"),
+    ("phase2.etcd.max_request_kb", "2048"),
+    ("phase2.etcd.cpu_request", "90m"),
+    ("phase2.etcd.extensive_metrics", "y"),
+    ("phase2.security.audit_max_age", "20"),
+    ("phase2.security.audit_max_backups", "5"),
+    ("phase2.security.audit_max_size_mb", "50"),
+    ("phase2.security.profiling", "y"),
+    ("phase2.security.extend_tokens", "y"),
+    ("phase2.security.tls_ciphers", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
+];
+/// Those that the test's machine cannot have, and why.
+const LEFT_OUT: &[&str] = &[
+    // Without cgroup v2 there is no swap for pods.
+    "phase2.kubelet.swap_behavior",
+];
+/// Settings that become more than one value, or another one than they say.
+const FURTHER: &[(&str, &str)] = &[
+    ("phase2.kubelet.node_labels", "environment=staging"),
+    ("phase2.apiserver.oidc_issuer_url", "https://sso.example.com"),
+    ("phase2.apiserver.oidc_client_id", "turnup"),
+    ("phase2.apiserver.oidc_username_claim", "email"),
+    ("phase2.apiserver.oidc_username_prefix", "sso:"),
+    ("phase2.apiserver.oidc_groups_claim", "teams"),
+    ("phase2.apiserver.oidc_groups_prefix", "team:"),
+    ("phase2.apiserver.oidc_required_claims", "hd=example.com"),
+    ("phase2.apiserver.enable_admission_plugins", "PodNodeSelector"),
+    ("phase2.apiserver.service_account_issuer", "https://oidc.example.com/it"),
+    ("phase2.scheduler.strategy", "pack"),
+    ("phase2.scheduler.config_file", "scheduler.yaml"),
+    ("phase2.security.audit_policy_file", "audit.yaml"),
+    ("phase2.security.encryption_resources", "secrets,configmaps"),
+    ("phase2.security.pod_security_enforce", "privileged"),
+    ("phase2.security.pod_security_warn", "baseline"),
+    ("phase2.security.pod_security_exempt_namespaces", "kube-system,storage"),
+    ("phase2.security.deny_external_ips", "n"),
+    ("phase2.security.event_rate_limit", "n"),
+    ("phase2.security.verify_image_credentials", "n"),
+    ("phase2.security.tls13", "n"),
+    ("phase2.feature_gates", "ContextualLogging=false"),
+    ("phase2.overrides", "overrides.json"),
+];
+
+fn write_files(site: &Site) {
+    let write = |name: &str, text: &str| fs_err::write(site.dir.join(name), text).unwrap();
+    let provider = json!({"name": "pass", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example.com"], "defaultCacheDuration": "1m"});
+    let credentials =
+        json!({"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [provider]});
+    write("credentials.yaml", &credentials.to_string());
+    write("pass.sh", "#!/bin/sh\nexit 1\n");
+    let webhook = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:9"}}],
+        "users": [{"name": "a", "user": {}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+    });
+    write("webhook.conf", &webhook.to_string());
+    write(
+        "audit.yaml",
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, omitStages: [RequestReceived]}]\n",
+    );
+    write(
+        "scheduler.yaml",
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npodMaxBackoffSeconds: 20\n",
+    );
+    let overrides = json!({
+        "kubelet": {"nodeStatusMaxImages": 40, "containerLogMaxWorkers": 2},
+        "roles": {"worker": {"kubelet": {"nodeStatusMaxImages": 41}}},
+        "hosts": {CONTROL_PLANE: {"kubelet": {"containerLogMaxWorkers": 3}}},
+        "kube-apiserver": {"goaway-chance": 0.001},
+        "kube-controller-manager": {"concurrent-gc-syncs": 21},
+        "etcd": {"max-txn-ops": 200},
+        "kube-scheduler": {"podInitialBackoffSeconds": 2},
+    });
+    write("overrides.json", &overrides.to_string());
+}
+
+/// Settings of components that this test does not know: a new one is to be shown here as well.
+fn find_forgotten(settings: &Settings) -> Vec<String> {
+    let known: BTreeSet<&str> = FLIPPED.iter().map(|(name, _)| *name).chain(LEFT_OUT.iter().copied()).collect();
+    let schema = settings.schema();
+    let set = schema.ordered().into_iter().filter(|symbol| !schema.rule(*symbol).sets.is_empty());
+    set.map(|symbol| schema.name(symbol).to_owned()).filter(|name| !known.contains(name.as_str())).collect()
+}
+
+/// What runs, as the components say it.
+struct Effective {
+    kubelet: Value,
+    flagz: String,
+    scheduler: Value,
+    commands: String,
+    pods: Value,
+}
+
+fn kubelet(site: &Site, node: &str) -> Value {
+    let text = site.kubectl(&["get", "--raw", &format!("/api/v1/nodes/{node}/proxy/configz")]);
+    serde_json::from_str::<Value>(&text).unwrap()["kubeletconfig"].clone()
+}
+
+impl Effective {
+    fn of(site: &Site) -> Self {
+        let file = on_host(site, CONTROL_PLANE, "cat /etc/kubernetes/kube-scheduler/scheduler.yaml");
+        let every = "for cmdline in /proc/[0-9]*/cmdline; do tr '\\0' '\\n' <$cmdline 2>/dev/null; done";
+        let pods = site.kubectl(&["get", "pods", "--namespace=kube-system", "--output=json"]);
+        Self {
+            kubelet: kubelet(site, WORKER),
+            flagz: site.kubectl(&["get", "--raw", "/flagz"]),
+            scheduler: serde_saphyr::from_str(&file).unwrap(),
+            commands: on_host(site, CONTROL_PLANE, every),
+            pods: serde_json::from_str(&pods).unwrap(),
+        }
+    }
+
+    fn request(&self, component: ComponentName, resource: &str) -> Option<&Value> {
+        let pods = self.pods["items"].as_array()?;
+        let pod = pods.iter().find(|pod| pod["metadata"]["labels"]["component"] == component.name())?;
+        pod["spec"]["containers"][0]["resources"]["requests"].get(resource)
+    }
+
+    fn has(&self, assignment: &Assignment) -> bool {
+        let component = assignment.component;
+        match &assignment.destination {
+            Destination::Field(path) => {
+                let config = if component == ComponentName::Kubelet { &self.kubelet } else { &self.scheduler };
+                let way: String = path.iter().map(|part| format!("/{part}")).collect();
+                config.pointer(&way).is_some_and(|found| contains(found, &assignment.value))
+            }
+            Destination::Flag(_) if component == ComponentName::Kubelet => self
+                .commands
+                .contains("--image-credential-provider-config=/etc/kubernetes/kubelet/image-credential-provider"),
+            Destination::Flag(flag) => {
+                let wanted = flag_text(&assignment.value).unwrap();
+                let is_wanted = |found: &str| assignment.is_file || is_same(found, &wanted);
+                if component == ComponentName::KubeApiserver && flag != "runtime-config" {
+                    return self.flagz.lines().any(|line| {
+                        line.split_once(':')
+                            .is_some_and(|(name, found)| name == flag && is_wanted(found.trim_matches(['[', ']'])))
+                    });
+                }
+                let begin = format!("--{flag}=");
+                self.commands.lines().any(|line| line.strip_prefix(&begin).is_some_and(is_wanted))
+            }
+            Destination::Request(resource) => self.request(component, resource) == Some(&assignment.value),
+        }
+    }
+}
+
+/// Components write durations whole (`4m0s`) and lists with commas or blanks.
+fn is_same(found: &str, wanted: &str) -> bool {
+    let plain = |text: &str| text.replace(' ', ",");
+    plain(found) == plain(wanted) || parse_duration(found).is_some_and(|found| parse_duration(wanted) == Some(found))
+}
+
+fn contains(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| found.get(key).is_some_and(|found| contains(found, value)))
+        }
+        (Value::String(found), Value::String(wanted)) => is_same(found, wanted),
+        _ => found == wanted,
+    }
+}
+
+#[test]
+fn every_setting_of_a_component_shows_in_what_runs() {
+    let Some(site) = Site::of_cluster("settings", "10.123.21.0/24", 1) else { return };
+    write_files(&site);
+    let files = json!([{"name": "pass", "path": "/usr/libexec/kubernetes/credential-providers/pass", "file": "pass.sh", "mode": "0755"}]);
+    let pairs = FLIPPED.iter().chain(FURTHER).map(|(name, value)| format!("{name}={value}"));
+    let pairs: Vec<String> = pairs.chain([format!("phase2.host.file_assets={files}")]).collect();
+    let mut words = vec!["config", "set"];
+    words.extend(pairs.iter().map(String::as_str));
+    site.ok(&words);
+    fs_err::set_permissions(site.dir.join("webhook.conf"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
+    let settings = Settings::load(&site.dir.join(".config.json"), &TreeSource::embedded()).unwrap();
+    assert_eq!(find_forgotten(&settings), Vec::<String>::new(), "settings of components that are not flipped here");
+    assert_eq!(site.ok(&["config", "check"]).code, Some(0));
+    site.ok(&["up"]);
+
+    let effective = Effective::of(&site);
+    let assignments = settings.assignments().unwrap();
+    let flipped = assignments.iter().filter(|assignment| !assignment.is_default);
+    let (mut seen, mut missing) = (0, Vec::new());
+    for assignment in flipped {
+        if effective.has(assignment) {
+            seen += 1;
+        } else {
+            let Assignment { component, destination, value, origin, .. } = assignment;
+            missing.push(format!("{origin}: {component} {destination} is not {value}"));
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new(), "of {} that show {seen}", assignments.len());
+    assert!(seen > FLIPPED.len(), "{seen}");
+    further_settings_show(&site, &effective);
+    overrides_show(&site, &effective);
+    assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
+    what_is_read_again_restarts_nothing_and_the_rest_restarts_its_reader(&site);
+    site.ok(&["down", "--yes"]);
+}
+
+fn further_settings_show(site: &Site, effective: &Effective) {
+    let ran = |script: &str| on_host(site, CONTROL_PLANE, script);
+    for (flag, wanted) in [
+        ("authorization-mode", "Node,RBAC,Webhook"),
+        ("enable-admission-plugins", "NodeRestriction,PodNodeSelector"),
+        ("service-account-issuer", "https://oidc.example.com/it,https://kubernetes.default.svc.cluster.local"),
+        ("feature-gates", "ContextualLogging=false"),
+    ] {
+        let found = effective.flagz.lines().filter_map(|line| line.strip_prefix(&format!("{flag}:")));
+        let found: Vec<&str> = found.map(|found| found.trim_matches(['[', ']'])).collect();
+        let listed = effective.commands.lines().filter_map(|line| line.strip_prefix(&format!("--{flag}=")));
+        let listed = listed.collect::<Vec<_>>().join(",");
+        assert!(
+            found.iter().any(|found| is_same(found, wanted)) || listed.contains(wanted),
+            "{flag}: {found:?} {listed}"
+        );
+    }
+    assert_eq!(effective.kubelet["featureGates"]["ContextualLogging"], false);
+    assert_eq!(effective.kubelet["imagePullCredentialsVerificationPolicy"], "NeverVerify");
+    assert_eq!(effective.kubelet["tlsMinVersion"], "VersionTLS12");
+    assert_eq!(effective.scheduler["podMaxBackoffSeconds"], 20);
+    let node = site.kubectl(&["get", "node", WORKER, "--output=jsonpath={.metadata.labels.environment}"]);
+    assert_eq!(node, "staging");
+    let authentication = ran("cat /etc/kubernetes/kube-apiserver/authentication.yaml");
+    insta::assert_snapshot!("settings_authentication", authentication);
+    let admission = ran("cat /etc/kubernetes/kube-apiserver/admission.yaml");
+    insta::assert_snapshot!("settings_admission", admission);
+    site.kubectl(&["create", "configmap", "kept", "--from-literal=word=hidden-at-rest"]);
+    let stored = ran("ETCDCTL_API=3 /opt/turnup/bin/etcdctl --endpoints=https://127.0.0.1:2379 \
+        --cacert=/etc/kubernetes/etcd/ca.crt --cert=/etc/kubernetes/etcd/server.crt --key=/etc/kubernetes/etcd/server.key \
+        get /registry/configmaps/default/kept | grep --count --text hidden-at-rest || true");
+    assert_eq!(stored.trim(), "0", "a ConfigMap is encrypted in etcd");
+    let audited = ran("tail -n 50 /var/log/kubernetes/audit.log");
+    assert!(audited.contains("\"level\":\"Metadata\"") && !audited.contains("RequestReceived"), "the own policy");
+}
+
+fn overrides_show(site: &Site, effective: &Effective) {
+    assert_eq!(
+        (&effective.kubelet["nodeStatusMaxImages"], &effective.kubelet["containerLogMaxWorkers"]),
+        (&41.into(), &2.into())
+    );
+    let master = kubelet(site, CONTROL_PLANE);
+    assert_eq!((&master["nodeStatusMaxImages"], &master["containerLogMaxWorkers"]), (&40.into(), &3.into()));
+    assert!(effective.flagz.lines().any(|line| line == "goaway-chance:0.001"), "{}", effective.flagz);
+    for flag in ["--concurrent-gc-syncs=21", "--max-txn-ops=200"] {
+        assert!(effective.commands.lines().any(|line| line == flag), "{flag}");
+    }
+    assert_eq!(effective.scheduler["podInitialBackoffSeconds"], 2);
+    let planned = site.fails(3, &["plan", "--set", "phase2.overrides.kubelet.maxPods=90"]);
+    assert!(planned.out.contains("maxPods"), "{planned}");
+    let refused = site.fails(3, &["plan", "--set", "phase2.overrides.kubelet.maxPod=90"]);
+    assert!(refused.err.contains("did you mean `maxPods`?"), "{refused}");
+    let refused = site.fails(3, &["plan", "--set", "phase2.overrides.kube-apiserver.secure-port=90"]);
+    assert!(refused.err.contains("turnup config explain phase2.api_port"), "{refused}");
+}
+
+fn what_is_read_again_restarts_nothing_and_the_rest_restarts_its_reader(site: &Site) {
+    let process =
+        || on_host(site, CONTROL_PLANE, "grep --files-with-matches --line-regexp kube-apiserver /proc/[0-9]*/comm");
+    let before = process();
+    site.ok(&["config", "set", "phase2.apiserver.oidc_client_id=another"]);
+    site.ok(&["up"]);
+    assert_eq!(process(), before, "the API server watches its authentication configuration");
+    site.ok(&["config", "set", "phase2.security.pod_security_enforce=restricted"]);
+    site.ok(&["up"]);
+    assert_ne!(process(), before, "only a start reads the admission configuration");
+    let image = "registry.example.com/none";
+    let refused = site.try_kubectl(&["run", "free", "--image", image]).unwrap_err();
+    assert!(refused.contains("violates PodSecurity \"restricted:latest\""), "{refused}");
+}
