@@ -6,7 +6,8 @@
 use super::check::Values;
 use super::format::parse_duration;
 use super::problem::Problem;
-use super::schema::{suggestion, words};
+use super::relations::words;
+use super::schema::suggestion;
 
 /// What kubelet measures and evicts by (`--eviction-hard`).
 const SIGNALS: [&str; 8] = [

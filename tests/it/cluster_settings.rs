@@ -196,6 +196,14 @@ impl Effective {
         }
     }
 
+    /// The value of one of the API server's flags. What stands between a name and its value differs
+    /// from server to server, on purpose.
+    fn flagz(&self, flag: &str) -> Option<&str> {
+        let is_of_flag = |line: &&str| line.strip_prefix(flag).is_some_and(|rest| rest.starts_with([':', '=', ' ']));
+        let line = self.flagz.lines().find(is_of_flag)?;
+        Some(line[flag.len()..].trim_start_matches([':', '=', ' ']).trim_matches(['[', ']']))
+    }
+
     fn request(&self, component: ComponentName, resource: &str) -> Option<&Value> {
         let pods = self.pods["items"].as_array()?;
         let pod = pods.iter().find(|pod| pod["metadata"]["labels"]["component"] == component.name())?;
@@ -208,7 +216,9 @@ impl Effective {
             Destination::Field(path) => {
                 let config = if component == ComponentName::Kubelet { &self.kubelet } else { &self.scheduler };
                 let way: String = path.iter().map(|part| format!("/{part}")).collect();
-                config.pointer(&way).is_some_and(|found| contains(found, &assignment.value))
+                // kubelet leaves out what is false.
+                let found = config.pointer(&way).unwrap_or(&Value::Bool(false));
+                contains(found, &assignment.value)
             }
             Destination::Flag(_) if component == ComponentName::Kubelet => self
                 .commands
@@ -217,10 +227,7 @@ impl Effective {
                 let wanted = flag_text(&assignment.value).unwrap();
                 let is_wanted = |found: &str| assignment.is_file || is_same(found, &wanted);
                 if component == ComponentName::KubeApiserver && flag != "runtime-config" {
-                    return self.flagz.lines().any(|line| {
-                        line.split_once(':')
-                            .is_some_and(|(name, found)| name == flag && is_wanted(found.trim_matches(['[', ']'])))
-                    });
+                    return self.flagz(flag).is_some_and(is_wanted);
                 }
                 let begin = format!("--{flag}=");
                 self.commands.lines().any(|line| line.strip_prefix(&begin).is_some_and(is_wanted))
@@ -292,12 +299,11 @@ fn further_settings_show(site: &Site, effective: &Effective) {
         ("service-account-issuer", "https://oidc.example.com/it,https://kubernetes.default.svc.cluster.local"),
         ("feature-gates", "ContextualLogging=false"),
     ] {
-        let found = effective.flagz.lines().filter_map(|line| line.strip_prefix(&format!("{flag}:")));
-        let found: Vec<&str> = found.map(|found| found.trim_matches(['[', ']'])).collect();
         let listed = effective.commands.lines().filter_map(|line| line.strip_prefix(&format!("--{flag}=")));
         let listed = listed.collect::<Vec<_>>().join(",");
+        let found = effective.flagz(flag);
         assert!(
-            found.iter().any(|found| is_same(found, wanted)) || listed.contains(wanted),
+            found.is_some_and(|found| is_same(found, wanted)) || listed.contains(wanted),
             "{flag}: {found:?} {listed}"
         );
     }
@@ -327,7 +333,7 @@ fn overrides_show(site: &Site, effective: &Effective) {
     );
     let master = kubelet(site, CONTROL_PLANE);
     assert_eq!((&master["nodeStatusMaxImages"], &master["containerLogMaxWorkers"]), (&40.into(), &3.into()));
-    assert!(effective.flagz.lines().any(|line| line == "goaway-chance:0.001"), "{}", effective.flagz);
+    assert_eq!(effective.flagz("goaway-chance"), Some("0.001"));
     for flag in ["--concurrent-gc-syncs=21", "--max-txn-ops=200"] {
         assert!(effective.commands.lines().any(|line| line == flag), "{flag}");
     }
