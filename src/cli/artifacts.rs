@@ -79,8 +79,8 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
-    /// Compares the tables of what components accept (flags, fields of files, feature gates) with the
-    /// pinned binaries; `--write` writes the tables.
+    /// Compares the table of what components accept (flags, fields of files, feature gates) with
+    /// the pinned binaries; `--write` writes it.
     Reference {
         /// Write ./templates/components/kubernetes-VERSION.json.
         #[arg(long)]
