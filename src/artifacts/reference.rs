@@ -169,3 +169,42 @@ fn complete_etcd(flag: &mut Flag, shown: &HelpFlag) {
     flag.default = flag.default.take().or_else(|| shown.default.clone());
     flag.deprecated.clone_from(&shown.deprecated);
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    fn described() -> Described {
+        let flags = r#"{"mode": {"type": "bool"}, "old": {"type": "int", "default": "1", "deprecated": "gone soon"}}"#;
+        serde_json::from_str(&format!(r#"{{"flags": {flags}, "kinds": {{}}, "feature_gates": {{}}}}"#)).unwrap()
+    }
+
+    fn merged(name: &str, help: &str) -> Result<BTreeMap<String, Flag>> {
+        let help = if name == "etcd" { read_etcd(help) } else { read_pflag(help) };
+        merge(name, "1.0.0".into(), help, described()).map(|component| component.flags)
+    }
+
+    #[test]
+    fn what_no_help_shows_comes_from_the_module() {
+        let flags = merged("kubelet", "      --mode RuntimeDefault   Uses RuntimeDefault.\n").unwrap();
+        assert_eq!(
+            (flags["mode"].type_name.as_str(), flags["mode"].placeholder.as_deref()),
+            ("bool", Some("RuntimeDefault"))
+        );
+        assert_eq!((flags["mode"].hidden, flags["old"].hidden), (false, true));
+        let flags = merged("etcd", "  --mode 'true'\n    Words. Deprecated in v3.6.\n").unwrap();
+        assert_eq!((flags["mode"].default.as_deref(), flags["old"].default.as_deref()), (Some("true"), Some("1")));
+        assert_eq!(flags["mode"].deprecated.as_deref(), Some("Deprecated in v3.6."));
+    }
+
+    #[test]
+    fn help_and_module_must_agree() {
+        let old = "      --old int    An old one. (default 1) (DEPRECATED: gone soon)\n";
+        merged("kubelet", old).unwrap();
+        for help in [&old.replace('1', "2"), &old.replace("soon", "now"), "      --new   Another one.\n"] {
+            let error = merged("kubelet", help).unwrap_err();
+            assert!(error.message().contains("kubelet"), "{}", error.render());
+        }
+    }
+}

@@ -79,8 +79,8 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
-    /// Compares the tables of what components accept (flags, fields of files, feature gates) with the
-    /// pinned binaries; `--write` writes the tables.
+    /// Compares the table of what components accept (flags, fields of files, feature gates) with
+    /// the pinned binaries; `--write` writes it.
     Reference {
         /// Write ./templates/components/kubernetes-VERSION.json.
         #[arg(long)]
@@ -280,8 +280,12 @@ impl<'a> ArtifactsContext<'a> {
     fn reference(&self, write: bool, out: &mut dyn Write) -> Result<()> {
         let version = self.lock.find_version(self.version())?;
         let source = TreeSource::find(Path::new("."));
-        let there = !source.files(&Reference::path(version)).is_empty();
-        let known = there.then(|| Reference::load(&source, version)).transpose()?;
+        let is_there = !source.files(&Reference::path(version)).is_empty();
+        let known = match Reference::load(&source, version) {
+            Ok(known) => Some(known),
+            Err(error) if is_there && !write => return Err(error),
+            Err(_) => None,
+        };
         let found = describe_components(&self.lock, version, &self.cache, &self.sources, self.watch)?;
         let differences = compare(known.as_ref(), &found)?;
         for difference in &differences {

@@ -286,7 +286,7 @@ fn write_value(value: &Value, depth: usize, text: &mut String) {
         }
         Value::Object(members) if !members.is_empty() => {
             let entry = members.iter().map(|(key, member)| format!("{}: {member}", Value::from(key.as_str())));
-            text.push_str(&format!("{{ {} }}", entry.collect::<Vec<_>>().join(", ")));
+            text.extend(["{ ", &entry.collect::<Vec<_>>().join(", "), " }"]);
         }
         other => text.push_str(&other.to_string()),
     }

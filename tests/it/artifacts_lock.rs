@@ -63,7 +63,7 @@ fn the_shipped_file_is_complete() {
     let lock = Lock::embedded().unwrap();
     let platform = Platform { os: "linux".into(), arch: "amd64".into() };
     assert_eq!(lock.default, "1.36.3");
-    assert_eq!(lock.versions(), ["1.36.3", "1.35.4"]);
+    assert_eq!(lock.versions(), ["1.37.2", "1.36.3", "1.35.4"]);
     for version in lock.versions() {
         let selection = lock.select_for(version, &platform).unwrap();
         for name in [

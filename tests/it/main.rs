@@ -44,6 +44,7 @@ mod cluster_static;
 mod cluster_status;
 mod cluster_support;
 mod completions;
+mod component_reference;
 mod config_agree;
 mod config_cli;
 mod config_explain;
