@@ -11,8 +11,8 @@ fn main() {
     // child that gets a working directory: with a thousand hosts that is most of the time.
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         println!("cargo::rustc-link-arg=-Wl,-u,posix_spawn_file_actions_addchdir_np");
-        // A program that may lie anywhere corrects its own pointers when it starts: packed, the list
-        // of them is a hundredth of the size.
+        // A program that may lie anywhere corrects its own pointers when it starts: packed, the
+        // list of them is a hundredth of the size.
         println!("cargo::rustc-link-arg=-Wl,-z,pack-relative-relocs");
     }
 }

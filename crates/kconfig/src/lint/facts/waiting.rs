@@ -98,7 +98,8 @@ impl Selects {
         selects
     }
 
-    /// Adds the gates of a condition: symbols that have to be on, or off; whether there is more to it.
+    /// Adds the gates of a condition: symbols that have to be on, or off; whether there is more to
+    /// it.
     fn open_gates(&mut self, tree: &Tree, condition: ExprId) -> bool {
         let mut needs_more = false;
         let mut open = vec![(condition, true)];
