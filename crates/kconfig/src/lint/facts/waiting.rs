@@ -238,7 +238,7 @@ impl Facts<'_> {
         let Select { target, condition, gates, needs_more } =
             self.waiting.selects.list[self.waiting.waiters[at].select];
         if self.domain(target) & N != 0 {
-            let is_shut = |gate: &&usize| self.domains[**gate / 2] & if **gate % 2 == 0 { N } else { Y } != 0;
+            let is_shut = |gate: &&usize| self.domains[**gate / 2] & if gate.is_multiple_of(2) { N } else { Y } != 0;
             if let Some(gate) = self.waiting.selects.gates[gates.0..gates.1].iter().find(is_shut) {
                 self.waiting.wait(at, *gate);
                 return true;
