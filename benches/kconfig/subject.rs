@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reference::{Arch, Counter, Job, Python, Tool, Tree, Variant};
+use reference::{Arch, Counter, ForkTree, Job, Python, Tool, Tree, Variant};
 
 /// One tool at one piece of work.
 pub(crate) struct Subject {
@@ -47,12 +47,27 @@ impl Work {
         Self { conf: tree.conf(), root: root.to_owned(), mode: mode.to_owned(), env, config: None }
     }
 
+    /// On the tree of a fork, with its own C tool.
+    pub(crate) fn of_fork(tree: &ForkTree, mode: &str) -> Self {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let pairs =
+            [("PATH", path.as_str()), ("srctree", tree.root().to_str().unwrap()), ("CC", "gcc"), ("ARCH", "arm")];
+        let env = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        Self { conf: tree.conf(), root: tree.root().to_owned(), mode: mode.to_owned(), env, config: None }
+    }
+
     pub(crate) fn c(&self) -> Subject {
         self.subject("C", &self.conf, &[])
     }
 
     pub(crate) fn ours(&self) -> Subject {
         self.subject("turnup", &ours(), &[])
+    }
+
+    /// Looks for what is wrong with the tree; the mode does not matter.
+    pub(crate) fn ours_checking(&self) -> Subject {
+        let check = Tool::new("turnup", Path::new(env!("CARGO_BIN_EXE_turnup")), &["kconfig", "check", "--quiet"]);
+        self.subject_of("turnup kconfig check", &check, &Job::with_arguments(&["Kconfig"], Vec::new()), &[])
     }
 
     /// With the answers of `$(shell)` remembered from run to run.
@@ -76,6 +91,10 @@ impl Work {
     }
 
     fn subject(&self, name: &str, tool: &Tool, more: &[(&str, &str)]) -> Subject {
+        self.subject_of(name, tool, &Job::new(&format!("--{}", self.mode), Vec::new()), more)
+    }
+
+    fn subject_of(&self, name: &str, tool: &Tool, job: &Job, more: &[(&str, &str)]) -> Subject {
         let dir = tempfile::tempdir().unwrap();
         if let Some(config) = &self.config {
             fs_err::write(dir.path().join(".config"), config).unwrap();
@@ -83,7 +102,6 @@ impl Work {
         let mut env = self.env.clone();
         env.retain(|(name, _)| !more.iter().any(|(other, _)| other == name));
         env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let job = Job::new(&format!("--{}", self.mode), Vec::new());
         let (program, args) = tool.command(job.args());
         let counter = Counter { program: program.to_owned(), args, env, dir: dir.path().to_owned() };
         Subject { name: name.to_owned(), counter, is_interpreted: false, _dir: dir, _tree: None }

@@ -243,7 +243,8 @@ pub fn command() -> clap::Command {
 }
 
 fn parse() -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches()?;
+    // Examples are only read, and cost more than the parsing: help is made in a second look.
+    let matches = Cli::command().try_get_matches().or_else(|_| command().try_get_matches())?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     cli.global.config_is_named = matches.value_source("config") == Some(ValueSource::CommandLine);
     Ok(cli)

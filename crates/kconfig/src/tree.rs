@@ -317,12 +317,15 @@ impl Tree {
     /// Findings that do not stop the tree from being used.
     #[must_use]
     pub fn warnings(&self) -> &Diagnostics {
-        self.warnings.get_or_init(|| {
-            let mut findings = self.findings.clone();
-            findings.extend(self.check());
-            findings.sort_by_key(|finding| finding.labels.first().map(|label| label.span));
-            Diagnostics::new(findings, Arc::clone(&self.sources))
-        })
+        self.warnings.get_or_init(|| Diagnostics::new(self.find_warnings(&|_| false), Arc::clone(&self.sources)))
+    }
+
+    /// The same in order, but for undefined names that are known elsewhere.
+    pub(crate) fn find_warnings(&self, is_known: &dyn Fn(&str) -> bool) -> Vec<Diagnostic> {
+        let mut findings = self.findings.clone();
+        findings.extend(self.check(is_known));
+        findings.sort_by_key(|finding| finding.labels.first().map(|label| label.span));
+        findings
     }
 
     /// What has to be known before what.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use kconfig::lint::{self, Elsewhere, LINTS, Policy, Setting};
@@ -130,8 +131,11 @@ fn print(found: &Diagnostics, printer: &Printer, locate: impl Fn(kconfig::Span) 
     Ok(())
 }
 
-/// A progress bar on the user's terminal.
-struct Bar(Option<ProgressBar>);
+/// Most trees are done before a bar could be read.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A progress bar on the user's terminal, when it takes long enough.
+struct Bar(Option<(ProgressBar, Instant)>);
 
 impl Bar {
     fn new(printer: &Printer) -> Self {
@@ -139,21 +143,23 @@ impl Bar {
         Self(wanted.then(|| {
             let bar = ProgressBar::no_length();
             bar.set_style(
-                ProgressStyle::with_template("{bar:40} {percent:>3}%").unwrap_or(ProgressStyle::default_bar()),
+                ProgressStyle::with_template("checking {bar:40} {percent:>3}%").unwrap_or(ProgressStyle::default_bar()),
             );
-            bar
+            (bar, Instant::now())
         }))
     }
 
     fn show(&self, done: usize, steps: usize) {
-        if let Some(bar) = &self.0 {
+        if let Some((bar, start)) = &self.0
+            && start.elapsed() >= PATIENCE
+        {
             bar.set_length(steps as u64);
             bar.set_position(done as u64);
         }
     }
 
     fn clear(&self) {
-        if let Some(bar) = &self.0 {
+        if let Some((bar, _)) = &self.0 {
             bar.finish_and_clear();
         }
     }

@@ -9,10 +9,11 @@ use crate::tree::{NodeId, NodeKind, SymbolId, Tree};
 use crate::value::SymbolType;
 
 impl Tree {
-    /// Everything that is doubtful about a tree that can be used.
-    pub(crate) fn check(&self) -> Vec<Diagnostic> {
+    /// Everything that is doubtful about a tree that can be used; undefined names that are known
+    /// elsewhere are not.
+    pub(crate) fn check(&self, is_known: &dyn Fn(&str) -> bool) -> Vec<Diagnostic> {
         let mut findings = Vec::new();
-        self.check_names(&mut findings);
+        self.check_names(is_known, &mut findings);
         for (id, _) in self.symbols() {
             self.check_type(id, &mut findings);
             self.check_defaults(id, &mut findings);
@@ -26,11 +27,14 @@ impl Tree {
 
     /// Undefined names stand for themselves as text and are `n`: legal, and nearly always a
     /// mistake.
-    fn check_names(&self, findings: &mut Vec<Diagnostic>) {
+    fn check_names(&self, is_known: &dyn Fn(&str) -> bool, findings: &mut Vec<Diagnostic>) {
         let known = self.symbols.iter().filter(|other| !other.nodes.is_empty());
         let known = Candidates::new(known.map(|other| &*other.name));
         for symbol in &self.symbols {
             let (true, Some(span)) = (symbol.nodes.is_empty(), symbol.first_reference) else { continue };
+            if is_known(&symbol.name) {
+                continue;
+            }
             let help = match known.nearest(&symbol.name) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("if a constant is meant, put it in quotes: \"{}\"", symbol.name),

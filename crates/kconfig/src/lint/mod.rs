@@ -19,7 +19,6 @@ mod selects;
 mod values;
 
 use std::cell::OnceCell;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use catalogue::{LINTS, Lint, Policy, PolicyError, Setting, find};
@@ -53,7 +52,7 @@ pub fn check(tree: &Tree, policy: &Policy, elsewhere: &Elsewhere) -> Diagnostics
 #[must_use]
 pub fn check_watched(tree: &Tree, policy: &Policy, elsewhere: &Elsewhere, watch: &dyn Fn(usize, usize)) -> Diagnostics {
     let steps = tree.nodes.len() + tree.symbols.len();
-    let (findings, names) = (loading(tree, elsewhere), OnceCell::new());
+    let (findings, names) = (tree.find_warnings(&|name| elsewhere.defines(name)), OnceCell::new());
     let mut linter = Linter { tree, policy, elsewhere, findings, watch, alone: None, names, done: 0, steps };
     linter.check_conditions();
     linter.check_selects();
@@ -69,17 +68,6 @@ pub fn check_watched(tree: &Tree, policy: &Policy, elsewhere: &Elsewhere, watch:
     });
     findings.sort_by_key(|finding| (finding.labels.first().map(|label| label.span), finding.id));
     Diagnostics::new(findings, Arc::clone(&tree.sources))
-}
-
-/// What loading found, without names that other files of the project define.
-fn loading(tree: &Tree, elsewhere: &Elsewhere) -> Vec<Diagnostic> {
-    let known: HashSet<Span> = tree
-        .undefined()
-        .filter(|(symbol, _)| elsewhere.defines(&tree.get(*symbol).name))
-        .map(|(_, span)| span)
-        .collect();
-    let is_known = |finding: &Diagnostic| finding.labels.first().is_some_and(|label| known.contains(&label.span));
-    tree.warnings().iter().filter(|finding| finding.id != "K023" || !is_known(finding)).cloned().collect()
 }
 
 /// One run over a tree.

@@ -48,16 +48,23 @@ impl Witnesses {
 
 impl Facts<'_> {
     /// Whether a condition may still hold, looking at each symbol alone.
+    #[inline]
     pub(in crate::lint) fn possible(&self, expr: ExprId, positive: bool) -> bool {
         match self.tree.expr(expr) {
+            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { M | Y } else { N | M } != 0,
+            other => self.is_possible(expr, other, positive),
+        }
+    }
+
+    fn is_possible(&self, expr: ExprId, written: Expr, positive: bool) -> bool {
+        match written {
             Expr::Not(inner) => self.possible(inner, !positive),
             Expr::And(..) if positive => !self.any_term(expr, 0, &|term| !self.possible(term, true)),
             Expr::Or(..) if !positive => !self.any_term(expr, 0, &|term| !self.possible(term, false)),
             Expr::And(..) | Expr::Or(..) => self.any_term(expr, 1, &|term| self.possible(term, positive)),
             Expr::Atom(Atom::Tri(tri)) => tri != if positive { Tri::N } else { Tri::Y },
             Expr::Atom(Atom::Text(_)) => !positive,
-            Expr::Atom(Atom::Choice(_)) => true,
-            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { M | Y } else { N | M } != 0,
+            Expr::Atom(_) => true,
             Expr::Compare(operator, left, right) => {
                 match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {
                     Verdict::Symbol(symbol, set) | Verdict::Within(symbol, set) => self.domain(symbol) & set != 0,
@@ -69,8 +76,17 @@ impl Facts<'_> {
     }
 
     /// Whether a condition is certain to hold.
+    #[inline]
     pub(in crate::lint) fn implied(&self, expr: ExprId, positive: bool) -> bool {
         match self.tree.expr(expr) {
+            // What is not `n` in every case is certain.
+            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { N } else { Y } == 0,
+            other => self.is_implied(expr, other, positive),
+        }
+    }
+
+    fn is_implied(&self, expr: ExprId, written: Expr, positive: bool) -> bool {
+        match written {
             Expr::Not(inner) => self.implied(inner, !positive),
             Expr::And(..) if positive => !self.any_term(expr, 2, &|term| !self.implied(term, true)),
             Expr::Or(..) if !positive => !self.any_term(expr, 2, &|term| !self.implied(term, false)),
@@ -78,8 +94,6 @@ impl Facts<'_> {
                 self.any_term(expr, 3, &|term| self.implied(term, positive)) || self.is_clause(expr, positive)
             }
             Expr::Atom(Atom::Choice(_)) => self.given.contains(&(expr, positive)),
-            // What is not `n` in every case is certain.
-            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { N } else { Y } == 0,
             Expr::Atom(atom) => atom == Atom::Tri(Tri::M) || (atom == Atom::Tri(Tri::Y)) == positive,
             Expr::Compare(operator, left, right) => {
                 match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {

@@ -88,7 +88,7 @@ impl Facts<'_> {
         // every single question.
         self.truncate_clauses(0);
         let domains = &self.domains;
-        self.waiting.retain(|by, index| domains[tree.get(by).selects[index].target.index()] & N != 0);
+        self.waiting.retain(|target| domains[target.index()] & N != 0);
         self.consistent = true;
     }
 

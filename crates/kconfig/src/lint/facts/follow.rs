@@ -40,12 +40,8 @@ impl Facts<'_> {
         {
             self.take(dependency, true);
         }
-        for (index, selection) in symbol.selects.iter().enumerate() {
-            // What is on already stays on for as long as this symbol.
-            if self.domain(selection.target) & N != 0 {
-                self.waiting.push(id, index);
-            }
-        }
+        let domains = &self.domains;
+        self.waiting.push_all(id, |target| domains[target.index()] & N == 0);
         // Of a choice of bools one is on.
         if let Some(choice) = symbol.choice.map(|choice| self.tree.choice(choice))
             && choice.kind == SymbolType::Bool

@@ -146,7 +146,7 @@ impl<'t> Facts<'t> {
             heads: vec![0; 2 * tree.exprs.len()],
             witnesses: Witnesses::new(tree),
             given: Vec::new(),
-            waiting: Waiting::new(tree.symbols.len()),
+            waiting: Waiting::new(tree),
             forced: Flags::new(tree.symbols.len()),
             needed: Flags::new(tree.symbols.len()),
             fresh: Vec::new(),

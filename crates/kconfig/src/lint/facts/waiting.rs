@@ -10,14 +10,32 @@ use std::collections::BinaryHeap;
 use super::compare::Verdict;
 use super::{Facts, M, N, Y};
 use crate::expr::{Atom, Expr, ExprId};
-use crate::tree::SymbolId;
+use crate::tree::{SymbolId, Tree};
+
+/// All selects of a tree, by the symbol that selects.
+struct Selects {
+    list: Vec<Select>,
+    /// Where those of each symbol start, with the end of the last one behind.
+    starts: Vec<usize>,
+    /// The lines to wait in for what conditions need, one condition after the other.
+    gates: Vec<usize>,
+}
+
+#[derive(Clone, Copy)]
+struct Select {
+    target: SymbolId,
+    condition: ExprId,
+    /// From where to where its gates stand.
+    gates: (usize, usize),
+    /// Whether the condition needs more than its gates.
+    needs_more: bool,
+}
 
 /// A select of a symbol that is on.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
-    by: SymbolId,
-    /// The position in its selects.
-    index: usize,
+    /// Its number.
+    select: usize,
     place: Place,
 }
 
@@ -41,6 +59,7 @@ pub(super) struct Mark {
 
 /// All of them.
 pub(super) struct Waiting {
+    selects: Selects,
     waiters: Vec<Waiter>,
     /// Those that wait, two lines for each symbol: in the first until it is on, in the second until
     /// anything else is known about it.
@@ -60,11 +79,54 @@ enum Obstacle {
     Other,
 }
 
+impl Selects {
+    fn new(tree: &Tree) -> Self {
+        let mut selects = Self { list: Vec::new(), starts: vec![0], gates: Vec::new() };
+        for symbol in &tree.symbols {
+            for selection in &symbol.selects {
+                let start = selects.gates.len();
+                let needs_more = selects.open_gates(tree, selection.condition);
+                selects.list.push(Select {
+                    target: selection.target,
+                    condition: selection.condition,
+                    gates: (start, selects.gates.len()),
+                    needs_more,
+                });
+            }
+            selects.starts.push(selects.list.len());
+        }
+        selects
+    }
+
+    /// Adds the gates of a condition: symbols that have to be on, or off; whether there is more to
+    /// it.
+    fn open_gates(&mut self, tree: &Tree, condition: ExprId) -> bool {
+        let mut needs_more = false;
+        let mut open = vec![(condition, true)];
+        while let Some((expr, positive)) = open.pop() {
+            match tree.expr(expr) {
+                Expr::Not(inner) => open.push((inner, !positive)),
+                Expr::And(left, right) if positive => open.extend([(left, true), (right, true)]),
+                Expr::Or(left, right) if !positive => open.extend([(left, false), (right, false)]),
+                Expr::Atom(Atom::Symbol(symbol)) => self.gates.push(line_of(symbol, positive)),
+                _ => needs_more |= expr != ExprId::YES || !positive,
+            }
+        }
+        needs_more
+    }
+}
+
+/// The line of those that need a symbol to be on, or something else of it.
+fn line_of(symbol: SymbolId, on: bool) -> usize {
+    2 * symbol.index() + usize::from(!on)
+}
+
 impl Waiting {
-    pub(super) fn new(symbols: usize) -> Self {
+    pub(super) fn new(tree: &Tree) -> Self {
         Self {
+            selects: Selects::new(tree),
             waiters: Vec::new(),
-            behind: vec![Vec::new(); 2 * symbols],
+            behind: vec![Vec::new(); 2 * tree.symbols.len()],
             due: BinaryHeap::new(),
             unseen: 0,
             done: Vec::new(),
@@ -88,17 +150,23 @@ impl Waiting {
         self.unseen = self.unseen.min(mark.waiters);
     }
 
-    /// Keeps those alone, in their order, that are such.
-    pub(super) fn retain(&mut self, is_such: impl Fn(SymbolId, usize) -> bool) {
-        let kept: Vec<Waiter> = self.waiters.iter().copied().filter(|one| is_such(one.by, one.index)).collect();
-        *self = Self::new(self.behind.len() / 2);
-        for one in kept {
-            self.push(one.by, one.index);
+    /// Keeps those alone, in their order, whose target is such.
+    pub(super) fn retain(&mut self, is_such: impl Fn(SymbolId) -> bool) {
+        let kept: Vec<usize> = self.waiters.iter().map(|waiter| waiter.select).collect();
+        self.undo(Mark { waiters: 0, done: 0 });
+        for select in kept.into_iter().filter(|select| is_such(self.selects.list[*select].target)) {
+            self.waiters.push(Waiter { select, place: Place::Due });
         }
     }
 
-    pub(super) fn push(&mut self, by: SymbolId, index: usize) {
-        self.waiters.push(Waiter { by, index, place: Place::Due });
+    /// Adds those of a symbol, but for targets that are on already: they stay so for as long as
+    /// this symbol.
+    pub(super) fn push_all(&mut self, by: SymbolId, is_on: impl Fn(SymbolId) -> bool) {
+        for select in self.selects.starts[by.index()]..self.selects.starts[by.index() + 1] {
+            if !is_on(self.selects.list[select].target) {
+                self.waiters.push(Waiter { select, place: Place::Due });
+            }
+        }
     }
 
     /// More is known about a symbol, and whether that is that it is on.
@@ -167,18 +235,23 @@ impl Facts<'_> {
     /// Follows one select, or puts it where it is found again; false when it is to be looked at
     /// each time.
     fn follow_select(&mut self, at: usize) -> bool {
-        let Waiter { by, index, .. } = self.waiting.waiters[at];
-        let selection = &self.tree.get(by).selects[index];
-        if self.domain(selection.target) & N != 0 {
-            match self.find_obstacle(selection.condition, true) {
+        let Select { target, condition, gates, needs_more } =
+            self.waiting.selects.list[self.waiting.waiters[at].select];
+        if self.domain(target) & N != 0 {
+            let is_shut = |gate: &&usize| self.domains[**gate / 2] & if gate.is_multiple_of(2) { N } else { Y } != 0;
+            if let Some(gate) = self.waiting.selects.gates[gates.0..gates.1].iter().find(is_shut) {
+                self.waiting.wait(at, *gate);
+                return true;
+            }
+            match if needs_more { self.find_obstacle(condition, true) } else { None } {
                 Some(Obstacle::Symbol(line)) => {
                     self.waiting.wait(at, line);
                     return true;
                 }
                 Some(Obstacle::Other) => return false,
                 None => {
-                    self.forced.raise(selection.target);
-                    self.restrict(selection.target, M | Y);
+                    self.forced.raise(target);
+                    self.restrict(target, M | Y);
                 }
             }
         }
@@ -221,7 +294,6 @@ impl Facts<'_> {
             }
             _ => return (!self.implied(term, positive)).then_some(Obstacle::Other),
         };
-        let until_on = set == M | Y;
-        (self.domain(symbol) & !set != 0).then_some(Obstacle::Symbol(2 * symbol.index() + usize::from(!until_on)))
+        (self.domain(symbol) & !set != 0).then_some(Obstacle::Symbol(line_of(symbol, set == M | Y)))
     }
 }
