@@ -166,6 +166,9 @@ rules! {
     /// Files that are touched when a symbol changes have lower-case names, `_` is `/`, and they end
     /// in `.h`.
     LowerCaseFiles = until(5, 13);
+    /// Texts stand in quotes in `auto.conf`; the head of `autoconf.h` has empty lines, and
+    /// `auto.conf.cmd` no `\\` behind its last file.
+    OldBuildFiles = until(5, 17);
     /// There is an `include/config/tristate.conf`.
     TristateConf = until(5, 6);
     /// `rustc_cfg` is written beside `auto.conf`.

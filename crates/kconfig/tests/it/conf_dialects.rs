@@ -262,3 +262,21 @@ fn barebox_touches_files_by_the_names_of_symbols() {
     assert!(touches("barebox-2021.07", "include/config/A_B"));
     assert!(touches("barebox-2020.10", "include/config/a/b.h"));
 }
+
+#[test]
+fn barebox_quotes_texts_in_the_files_of_a_build() {
+    let tree = "mainmenu \"Barebox\"\nconfig S\n\tstring \"s\"\n\tdefault \"a \\\"b\\\"\"\nsource \"other\"\n";
+    let machine = || Machine::new(tree).file("other", "").rules("barebox-2021.07");
+    let mut first = machine();
+    first.succeed("--syncconfig");
+    let heads = "Automatically generated file; DO NOT EDIT.";
+    let conf = format!("#\n# {heads}\n# Barebox\n#\nCONFIG_S=\"a \\\"b\\\"\"\n");
+    assert_eq!(first.read("include/config/auto.conf"), conf);
+    let header = format!("/*\n *\n * {heads}\n * Barebox\n *\n */\n#define CONFIG_S \"a \\\"b\\\"\"\n");
+    assert_eq!(first.read("include/generated/autoconf.h"), header);
+    let command = "deps_config := \\\n\tother \\\n\tKconfig\n\ninclude/config/auto.conf: \\\n\t$(deps_config)\n\n\n$(deps_config): ;\n";
+    assert_eq!(first.read("include/config/auto.conf.cmd"), command);
+    let mut again = machine().file("include/config/auto.conf", conf);
+    again.succeed("--syncconfig");
+    assert!(!again.files.contains_key("include/config/S"), "the same value touches nothing");
+}
