@@ -167,7 +167,7 @@ rules! {
     /// in `.h`.
     LowerCaseFiles = until(5, 13);
     /// Texts stand in quotes in `auto.conf`; the head of `autoconf.h` has empty lines, and
-    /// `auto.conf.cmd` no `\\` behind its last file.
+    /// `auto.conf.cmd` no backslash behind its last file.
     OldBuildFiles = until(5, 17);
     /// There is an `include/config/tristate.conf`.
     TristateConf = until(5, 6);
