@@ -10,12 +10,13 @@
 )]
 
 use std::io::{self, IsTerminal as _, Read as _};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kconfig::conf::{Entry, Outside, run};
-use kconfig::{Env, Files, Messages, Output, Shell, text};
+use kconfig::{Dialect, Env, Files, Messages, Output, Shell, text};
 
 /// Files of the working directory; names that are not UTF-8 are left to programs that care.
 struct Here;
@@ -36,8 +37,10 @@ struct Sh;
 
 impl Shell for Sh {
     fn run(&self, command: &str, limit: usize) -> io::Result<Output> {
-        let mut child =
-            Command::new("/bin/sh").arg("-c").arg(command).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
+        let mut shell = Command::new("/bin/sh");
+        // The shell puts its name in front of what it complains about.
+        let shell = shell.arg0("sh").arg("-c").arg(command).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = shell.spawn()?;
         let mut stdout = Vec::new();
         if let Some(pipe) = child.stdout.take() {
             pipe.take(limit as u64).read_to_end(&mut stdout)?;
@@ -134,7 +137,11 @@ impl Outside for Process {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let messages = Process;
-    let env =
-        Env::new(|name| std::env::var(name).ok()).with_detection().with_shell(Arc::new(Sh)).with_messages(&messages);
+    let env = Env::new(|name| std::env::var(name).ok()).with_shell(Arc::new(Sh)).with_messages(&messages);
+    // KCONFIG_DIALECT names the rules as in `turnup kconfig conf`.
+    let env = match std::env::var("KCONFIG_DIALECT").ok().as_deref().and_then(Dialect::parse) {
+        Some(dialect) => env.with_dialect(dialect),
+        None => env.with_detection(),
+    };
     ExitCode::from(run("conf", &arguments, &Here, &env, &mut Process))
 }

@@ -8,7 +8,7 @@ use std::io;
 use super::order::Vertex;
 use super::session::Session;
 use crate::dialect::Rule;
-use crate::dotconfig::{Line, Strictness, lines, push_escaped};
+use crate::dotconfig::{Line, Strictness, lines, push_escaped, unquote};
 use crate::text;
 use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
@@ -26,7 +26,9 @@ impl Session<'_, '_> {
         self.touch_changed(&name)?;
         let written: Vec<SymbolId> = self.written_symbols();
         let header = self.named("KCONFIG_AUTOHEADER", "include/generated/autoconf.h");
-        let text = self.join_lines(&written, "/*\n", " *", " */\n", Self::push_c);
+        let is_old = self.tree.dialect().has(Rule::OldBuildFiles);
+        let (open, close) = if is_old { ("/*\n *\n", " *\n */\n") } else { ("/*\n", " */\n") };
+        let text = self.join_lines(&written, open, " *", close, Self::push_c);
         self.replace_file(&header, &format!("{header}.tmp"), &text)?;
         if self.tree.dialect().has(Rule::RustcCfg) {
             let rust = self.named("KCONFIG_RUSTCCFG", "include/generated/rustc_cfg");
@@ -112,7 +114,12 @@ impl Session<'_, '_> {
         }
         let variables = &self.variables;
         if old {
-            let _ = write!(text, "\n{name}: $(deps_config)\n\n");
+            if self.tree.dialect().has(Rule::OldBuildFiles) {
+                text.truncate(text.len() - " \\\n".len());
+                let _ = write!(text, "\n\n{name}: \\\n\t$(deps_config)\n\n");
+            } else {
+                let _ = write!(text, "\n{name}: $(deps_config)\n\n");
+            }
             for (variable, value) in variables {
                 let _ = write!(text, "ifneq \"$({variable})\" \"{value}\"\n{name}: FORCE\nendif\n");
             }
@@ -191,6 +198,10 @@ impl Session<'_, '_> {
                 (SymbolType::Bool | SymbolType::Tristate, Some(b'y')) => "y",
                 (SymbolType::Bool | SymbolType::Tristate, Some(b'n')) => "n",
                 (SymbolType::Bool | SymbolType::Tristate | SymbolType::Unknown, _) => continue,
+                (SymbolType::String, _) if self.tree.dialect().has(Rule::OldBuildFiles) => {
+                    old[id.index()] = unquote(value, false).map(Into::into);
+                    continue;
+                }
                 (kind, _) if kind == SymbolType::String || kind.accepts(value) => value,
                 _ => continue,
             };
@@ -200,7 +211,9 @@ impl Session<'_, '_> {
 
     fn push_make(&self, symbol: SymbolId, text: &mut String) {
         let (definition, value) = (self.tree.get(symbol), self.config.value(symbol));
-        if definition.kind != SymbolType::Unknown && !(definition.kind.is_logical() && value == "n") {
+        if definition.kind == SymbolType::String && self.tree.dialect().has(Rule::OldBuildFiles) {
+            text.extend([&*self.prefix, &*definition.name, "=\"", &escape(value), "\"\n"]);
+        } else if definition.kind != SymbolType::Unknown && !(definition.kind.is_logical() && value == "n") {
             text.extend([&*self.prefix, &*definition.name, "=", value, "\n"]);
         }
     }

@@ -3,7 +3,7 @@
 use super::order::Vertex;
 use super::session::Session;
 use crate::dialect::Rule;
-use crate::dotconfig::{self, Line, Strictness};
+use crate::dotconfig::{self, Line, Sieve, Strictness};
 use crate::eval::{UserSymbol, UserValue};
 use crate::text;
 use crate::tree::SymbolId;
@@ -105,8 +105,9 @@ impl Session<'_, '_> {
             self.tree.dialect().has(Rule::UnknownSymbolsWarning) && self.has_variable("KCONFIG_WARN_UNKNOWN_SYMBOLS");
         let strictness = if self.tree.dialect().has(Rule::WholeLines) { Strictness::Whole } else { Strictness::Start };
         let prefix = self.prefix.clone();
+        let mut sieve = Sieve::new(self.tree.dialect());
         for (line, number) in dotconfig::lines(&text).zip(1..) {
-            let line = Line::read(line, &prefix, strictness);
+            let line = Line::read(sieve.pass(line), &prefix, strictness);
             if let Line::Unexpected(data) = line {
                 self.warn(&name, number, &format!("unexpected data: {data}"));
             } else if let Some((symbol, value)) = line.assignment() {

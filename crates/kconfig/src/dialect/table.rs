@@ -165,7 +165,10 @@ rules! {
     SecondHelpWarning = since(5, 1);
     /// Files that are touched when a symbol changes have lower-case names, `_` is `/`, and they end
     /// in `.h`.
-    LowerCaseFiles = until(5, 14);
+    LowerCaseFiles = until(5, 13);
+    /// Texts stand in quotes in `auto.conf`; the head of `autoconf.h` has empty lines, and
+    /// `auto.conf.cmd` no backslash behind its last file.
+    OldBuildFiles = until(5, 17);
     /// There is an `include/config/tristate.conf`.
     TristateConf = until(5, 6);
     /// `rustc_cfg` is written beside `auto.conf`.
@@ -210,6 +213,13 @@ rules! {
     MenuHelp = NEVER;
     /// The carriage return at the end of a line is a blank.
     AnyLineEnds = NEVER;
+    /// Reading `.config`, blanks at the end of a line do not count.
+    BlanksCut = NEVER;
+    /// Reading `.config`, a `#` behind a blank begins a comment, but in texts.
+    LineComments = NEVER;
+    /// Reading `.config`, lines between the comments `Deprecated options for backward compatibility`
+    /// and `End of deprecated options` do not count.
+    OldNamesSkipped = NEVER;
 }
 
 impl Rule {
@@ -298,6 +308,7 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Kconfiglib, Rule::ModulesWord, true),
     (Family::Kconfiglib, Rule::UnmetWarning, false),
     (Family::Kconfiglib, Rule::AnyLineEnds, true),
+    (Family::Kconfiglib, Rule::BlanksCut, true),
     (Family::Kconfiglib, Rule::OpenTexts, false),
     (Family::Kconfiglib, Rule::JunkWarning, false),
     (Family::Kconfiglib, Rule::OpenEndWarning, false),
@@ -313,6 +324,9 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::EspIdf, Rule::MenuHelp, true),
     (Family::EspIdf, Rule::UnmetWarning, false),
     (Family::EspIdf, Rule::AnyLineEnds, true),
+    (Family::EspIdf, Rule::BlanksCut, true),
+    (Family::EspIdf, Rule::LineComments, true),
+    (Family::EspIdf, Rule::OldNamesSkipped, true),
     (Family::EspIdf, Rule::OpenTexts, false),
     (Family::EspIdf, Rule::JunkWarning, false),
     (Family::EspIdf, Rule::OpenEndWarning, false),

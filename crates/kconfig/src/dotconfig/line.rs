@@ -2,6 +2,8 @@
 //!
 //! Knows no symbols: whether a name or a value means anything is found out elsewhere.
 
+use crate::dialect::{Dialect, Rule};
+
 /// How a line is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
@@ -73,6 +75,44 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
         rest = after;
         (!line.is_empty()).then_some(line)
     })
+}
+
+/// Passes on the lines of one file that count in a dialect, without what does not count in them.
+pub(crate) struct Sieve {
+    dialect: Dialect,
+    is_among_old_names: bool,
+}
+
+impl Sieve {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self { dialect, is_among_old_names: false }
+    }
+
+    /// What counts of the next line; of old names nothing does.
+    pub(crate) fn pass<'l>(&mut self, line: &'l str) -> &'l str {
+        if self.dialect.has(Rule::OldNamesSkipped) {
+            match line.trim() {
+                "# Deprecated options for backward compatibility" => self.is_among_old_names = true,
+                "# End of deprecated options" => self.is_among_old_names = false,
+                _ => {}
+            }
+            if self.is_among_old_names {
+                return "";
+            }
+        }
+        let line = if self.dialect.has(Rule::LineComments) { cut_comment(line) } else { line };
+        if self.dialect.has(Rule::BlanksCut) { line.trim_end() } else { line }
+    }
+}
+
+/// A value in front of its comment; a text in quotes has none.
+fn cut_comment(line: &str) -> &str {
+    let Some(at) = line.find('=').filter(|at| !line.starts_with('#') && !line[at + 1..].starts_with('"')) else {
+        return line;
+    };
+    let value = &line[at + 1..];
+    let comment = value.match_indices('#').find(|(hash, _)| value[..*hash].ends_with(char::is_whitespace));
+    comment.map_or(line, |(hash, _)| &line[..at + 1 + hash])
 }
 
 /// The line up to its end; in C a text ends at the first zero byte, before the end of the line is

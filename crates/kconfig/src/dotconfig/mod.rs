@@ -13,7 +13,7 @@ use crate::suggest::suggest;
 use crate::tree::{NodeId, NodeKind, SymbolId};
 use crate::value::{SymbolType, Tri};
 
-pub(crate) use line::{Line, Strictness, lines, unquote};
+pub(crate) use line::{Line, Sieve, Strictness, lines, unquote};
 
 /// What one reading found besides values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,9 @@ impl Findings {
 pub fn read(config: &mut Config<'_>, text: &str, prefix: &str) -> Findings {
     let mut findings = Findings::default();
     let mut numbers = Vec::new();
+    let mut sieve = Sieve::new(config.tree().dialect());
     for (index, line) in text.lines().enumerate() {
-        match read_line(config, line, prefix) {
+        match read_line(config, sieve.pass(line), prefix) {
             Ok(Some(symbol)) if config.tree().get(symbol).kind.is_numeric() => numbers.push((index + 1, symbol)),
             Ok(_) => {}
             Err(finding) => findings.0.push((index + 1, finding)),

@@ -60,7 +60,8 @@ fn without_macros(units: &[Unit<'_>], unknown: &mut HashSet<usize>) -> String {
     for unit in units {
         let statement = if unit.kind == UnitKind::Help { 1 } else { unit.lines.len() };
         if unit.kind == UnitKind::Macro {
-            text.push_str(&"\n".repeat(unit.lines.len()));
+            // A comment, not an empty line: what follows is no help text any more.
+            text.push_str(&"#\n".repeat(unit.lines.len()));
         } else if !matches!(unit.kind, UnitKind::Comment | UnitKind::Blank)
             && unit.lines[..statement].iter().any(|line| line.contains('$'))
         {

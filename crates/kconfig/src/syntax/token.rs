@@ -367,12 +367,11 @@ fn expand_variables(text: &str, value: impl Fn(&str) -> Option<String>) -> Strin
     let (mut expanded, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('$') {
         let behind = &rest[at + 1..];
-        let (name, length) = match behind.strip_prefix('{') {
-            Some(inside) => inside.find('}').map_or(("", 0), |end| (&inside[..end], end + 2)),
-            None => {
-                let end = behind.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(behind.len());
-                (&behind[..end], end)
-            }
+        let (name, length) = if let Some(inside) = behind.strip_prefix('{') {
+            inside.find('}').map_or(("", 0), |end| (&inside[..end], end + 2))
+        } else {
+            let end = behind.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(behind.len());
+            (&behind[..end], end)
         };
         expanded.push_str(&rest[..at]);
         match value(name).filter(|_| !name.is_empty()) {

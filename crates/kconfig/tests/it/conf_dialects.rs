@@ -228,3 +228,55 @@ fn kconfiglib_has_no_symbols_in_paths() {
     let (code, said) = said_and_code(machine("$D").file("dir/more", ""), "--alldefconfig");
     assert!(code == 1 && said.contains("$D/more"), "{said}");
 }
+
+#[test]
+fn kconfiglib_and_esp_idf_read_more_lines_than_c() {
+    let tree = "config N\n\tint \"n\"\n\tdefault 7\nconfig S\n\tstring \"s\"\n";
+    let read = |rules: &str, line: &str| {
+        values(&mut Machine::new(tree).rules(rules).config(format!("{line}\n")), "--olddefconfig")
+    };
+    for (rules, blank, comment) in [("linux-5.6", "7", "7"), ("kconfiglib", "5", "7"), ("esp-idf", "5", "5")] {
+        assert_eq!(read(rules, "CONFIG_N=5 ")[0], format!("CONFIG_N={blank}"), "{rules}");
+        assert_eq!(read(rules, "CONFIG_N=5 \t# five")[0], format!("CONFIG_N={comment}"), "{rules}");
+        assert_eq!(read(rules, "CONFIG_N=5#five")[0], "CONFIG_N=7", "{rules}");
+        assert_eq!(read(rules, "CONFIG_S=\"x # y\" # z")[1], "CONFIG_S=\"x # y\"", "{rules}");
+    }
+}
+
+#[test]
+fn esp_idf_passes_over_the_old_names_at_the_end() {
+    let tree = "config A\n\tbool \"a\"\nconfig B\n\tbool \"b\"\n";
+    let config =
+        "# Deprecated options for backward compatibility\nCONFIG_A=y\n# End of deprecated options\nCONFIG_B=y\n";
+    let read = |rules: &str| values(&mut Machine::new(tree).rules(rules).config(config), "--olddefconfig");
+    assert_eq!(read("esp-idf"), ["# CONFIG_A is not set", "CONFIG_B=y"]);
+    assert_eq!(read("kconfiglib"), ["CONFIG_A=y", "CONFIG_B=y"]);
+}
+
+#[test]
+fn barebox_touches_files_by_the_names_of_symbols() {
+    let touches = |rules: &str, path: &str| {
+        let mut machine = Machine::new("config A_B\n\tdef_bool y\n").rules(rules);
+        machine.succeed("--syncconfig").files.contains_key(path)
+    };
+    assert!(touches("barebox-2021.07", "include/config/A_B"));
+    assert!(touches("barebox-2020.10", "include/config/a/b.h"));
+}
+
+#[test]
+fn barebox_quotes_texts_in_the_files_of_a_build() {
+    let tree = "mainmenu \"Barebox\"\nconfig S\n\tstring \"s\"\n\tdefault \"a \\\"b\\\"\"\nsource \"other\"\n";
+    let machine = || Machine::new(tree).file("other", "").rules("barebox-2021.07");
+    let mut first = machine();
+    first.succeed("--syncconfig");
+    let heads = "Automatically generated file; DO NOT EDIT.";
+    let conf = format!("#\n# {heads}\n# Barebox\n#\nCONFIG_S=\"a \\\"b\\\"\"\n");
+    assert_eq!(first.read("include/config/auto.conf"), conf);
+    let header = format!("/*\n *\n * {heads}\n * Barebox\n *\n */\n#define CONFIG_S \"a \\\"b\\\"\"\n");
+    assert_eq!(first.read("include/generated/autoconf.h"), header);
+    let command = "deps_config := \\\n\tother \\\n\tKconfig\n\ninclude/config/auto.conf: \\\n\t$(deps_config)\n\n\n$(deps_config): ;\n";
+    assert_eq!(first.read("include/config/auto.conf.cmd"), command);
+    let mut again = machine().file("include/config/auto.conf", conf);
+    again.succeed("--syncconfig");
+    assert!(!again.files.contains_key("include/config/S"), "the same value touches nothing");
+}

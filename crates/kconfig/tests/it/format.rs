@@ -174,3 +174,9 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_follows_a_macro_behind_a_help_text_is_no_help_text() {
+    let file = b"config A\n\tbool\n\thelp\n\t  One.\n\t $(two)\n\t  three\n";
+    assert!(kconfig::format::format("Kconfig", file).is_err(), "`three` is no statement");
+}
