@@ -74,7 +74,6 @@ pub struct Cluster {
 /// The settings by their types; one field a symbol of the Kconfig tree.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the Kconfig tree")]
 pub struct ClusterSettings {
     pub name: String,
     pub target: Target,

@@ -79,8 +79,8 @@ impl Kubectl {
 
     /// Runs with these bytes as standard input; used for objects that hold secrets and for
     /// everything that is not a file.
-    pub fn run_with<S: AsRef<str>>(&self, args: &[S], stdin: String) -> Result<String> {
-        self.ask_until_granted(|| self.command(args).stdin(stdin.clone()))
+    pub fn run_with<S: AsRef<str>>(&self, args: &[S], stdin: &str) -> Result<String> {
+        self.ask_until_granted(|| self.command(args).stdin(stdin))
     }
 
     /// Runs again while RBAC refuses: an API server that has just started knows no role binding
@@ -109,7 +109,7 @@ impl Kubectl {
 
     /// Applies a manifest on the server, with turnup as the field manager: changes by other clients
     /// are reverted.
-    pub fn apply(&self, manifest: String) -> Result<()> {
+    pub fn apply(&self, manifest: &str) -> Result<()> {
         let args = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
         self.run_with(&args, manifest).map(drop)
     }
@@ -188,7 +188,7 @@ const CLOCK: [&str; 2] = ["certificate has expired or is not yet valid", "certif
 /// For so long a refusal may be that of an API server that has just started.
 const REFUSED_AT_START: Duration = Duration::from_secs(30);
 
-/// Whether RBAC refused the user; admission control has other words. A refusal of the OpenAPI
+/// Whether RBAC refused the user; admission control has other words. A refusal of the `OpenAPI`
 /// document, which `apply` asks for first, comes without its text: client-go says "unknown".
 fn is_refused(lines: &[String]) -> bool {
     lines.iter().any(|line| {
@@ -259,7 +259,7 @@ mod tests {
             fs_err::remove_dir(dir.path().join("asked")).unwrap();
             assert_eq!(kubectl.get(&["nodes"]).unwrap(), json!({"items": []}));
             fs_err::remove_dir(dir.path().join("asked")).unwrap();
-            kubectl.apply("{}".into()).unwrap();
+            kubectl.apply("{}").unwrap();
         }
     }
 }

@@ -68,8 +68,7 @@ impl<'a> Configuration<'a> {
     pub(super) fn set_own_fields(self, config: &mut Value, decided: &Value) -> Result<()> {
         for assignment in self.overrides() {
             let Destination::Field(path) = &assignment.destination else { continue };
-            let way: String = path.iter().map(|part| format!("/{part}")).collect();
-            if decided.pointer(&way).is_some() {
+            if path.iter().try_fold(decided, |value, part| value.get(part)).is_some() {
                 return Err(owned(assignment));
             }
             set_field(config, path, &assignment.value);

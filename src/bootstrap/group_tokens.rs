@@ -213,7 +213,7 @@ pub(super) fn register(kubectl: &Kubectl, group: &str, tokens: Option<&GroupToke
     let groups = format!("{BOOTSTRAPPERS},{BOOTSTRAPPERS}:{group}");
     let mut own = BTreeSet::new();
     for (token, expires) in tokens.into_iter().flat_map(|tokens| tokens.valid(Timestamp::now())) {
-        kubectl.apply(token.object(expires, (GROUP, group), &groups).to_string())?;
+        kubectl.apply(&token.object(expires, (GROUP, group), &groups).to_string())?;
         own.insert(object_name(token.id()));
     }
     for name in find_registered(kubectl, group)?.keys().filter(|name| !own.contains(*name)) {

@@ -151,7 +151,7 @@ pub(super) fn mark(kubectl: &Kubectl, node: &str, now: &NodeMetadata, wanted: &N
         },
     });
     let apply = ["apply", "--server-side", MANAGER, "--force-conflicts", "--filename=-"];
-    kubectl.run_with(&apply, object.to_string()).map(drop)
+    kubectl.run_with(&apply, &object.to_string()).map(drop)
 }
 
 fn read(list: &Value) -> Look {

@@ -93,10 +93,10 @@ impl Action for ApplyRbac {
         let text = cluster.source.read_text("templates/bootstrap/rbac.yaml")?;
         let kubectl = kubectl(cluster)?.within(cx);
         if kubectl.may_do_everything()? {
-            kubectl.apply(text)?;
+            kubectl.apply(&text)?;
         } else {
             cx.progress("administrators have no rights yet: role bindings are applied by a credential of ten minutes");
-            kubectl_above_rbac(cluster, &self.0.inventory)?.within(cx).apply(text)?;
+            kubectl_above_rbac(cluster, &self.0.inventory)?.within(cx).apply(&text)?;
             wait_for_rights(&kubectl, cx)?;
         }
         kubectl.run(&["delete"].into_iter().chain(RETIRED).chain(["--ignore-not-found"]).collect::<Vec<_>>())?;

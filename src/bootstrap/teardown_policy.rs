@@ -25,7 +25,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Declares it and waits until it counts.
 pub(super) fn declare(cluster: &Cluster, kubectl: &Kubectl, cx: &Cx) -> Result<()> {
-    kubectl.clone().within(cx).apply(cluster.source.read_text(TEMPLATE)?)?;
+    kubectl.clone().within(cx).apply(&cluster.source.read_text(TEMPLATE)?)?;
     wait_until(true, kubectl, cx)
 }
 
@@ -46,7 +46,7 @@ fn is_heeded(kubectl: &Kubectl) -> bool {
         "apiVersion": "v1", "kind": "Service", "metadata": {"generateName": "turnup-", "namespace": "kube-system"},
         "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
     });
-    let asked = kubectl.run_with(&["create", "--dry-run=server", "--filename=-"], service.to_string());
+    let asked = kubectl.run_with(&["create", "--dry-run=server", "--filename=-"], &service.to_string());
     asked.is_err_and(|error| error.evidence_lines().iter().any(|line| line.contains(NAME)))
 }
 

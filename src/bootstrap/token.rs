@@ -96,7 +96,7 @@ pub(super) fn create(kubectl: &Kubectl, host: &str) -> Result<Token> {
     revoke(kubectl, host)?;
     let token = Token::generate()?;
     let object = token.object(Timestamp::now() + HOST_LIFE, (HOST_LABEL, host), BOOTSTRAPPERS);
-    kubectl.run_with(&["create", "--filename=-"], object.to_string())?;
+    kubectl.run_with(&["create", "--filename=-"], &object.to_string())?;
     Ok(token)
 }
 

@@ -162,7 +162,7 @@ impl Reading<'_> {
             return self.refuse(&way, "it is no object, of which each key is a flag or a field");
         };
         for (key, value) in members {
-            self.value(&way, scope, component, reference, &[key.clone()], value);
+            self.value(&way, scope, component, reference, std::slice::from_ref(key), value);
         }
     }
 
@@ -183,7 +183,7 @@ impl Reading<'_> {
         let destination = if let Some(field) = reference.field(&name) {
             if field.field_type.has_fields() && value.is_object() {
                 for (key, value) in value.as_object().into_iter().flatten() {
-                    self.value(way, scope, component, reference, &[path, &[key.clone()]].concat(), value);
+                    self.value(way, scope, component, reference, &[path, std::slice::from_ref(key)].concat(), value);
                 }
                 return;
             }
@@ -252,7 +252,7 @@ fn join_keys(value: &Value) -> Value {
     for (key, value) in members {
         match join_keys(value) {
             Value::Object(inner) => {
-                joined.extend(inner.into_iter().map(|(rest, value)| (format!("{key}.{rest}"), value)))
+                joined.extend(inner.into_iter().map(|(rest, value)| (format!("{key}.{rest}"), value)));
             }
             value => drop(joined.insert(key.clone(), value)),
         }

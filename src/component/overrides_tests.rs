@@ -29,8 +29,7 @@ fn the_most_exact_value_comes_last() {
     };
     let all = ["authentication.webhook.cacheTTL = \"1m\"", "--v = 4", "maxPods = 4"];
     let sorted = |mut list: Vec<String>| {
-        list[..3]
-            .sort_by_key(|line| line.contains("maxPods").then_some(2).unwrap_or(usize::from(line.starts_with("--"))));
+        list[..3].sort_by_key(|line| if line.contains("maxPods") { 2 } else { usize::from(line.starts_with("--")) });
         list
     };
     assert_eq!(sorted(of("m1", "control-plane", "")), all);

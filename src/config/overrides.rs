@@ -62,7 +62,6 @@ impl Settings {
             value: one.value.clone(),
             place: one.place.clone(),
         };
-        self.remember_component_values(components.iter().map(of_component).collect());
         for one in &given {
             let found = self.schema().find_ignoring_case(&one.name);
             let name = found.map_err(|error| explain(&one.place, &error))?;
@@ -78,6 +77,7 @@ impl Settings {
         self.set_all(&pairs).map_err(|error| explain(&places.join(", "), &error))?;
         let origins = named.iter().map(|(name, one)| (name.clone(), one.place.clone())).collect();
         self.remember_given(origins);
+        self.remember_component_values(components.iter().map(of_component).collect());
         Ok(self)
     }
 }

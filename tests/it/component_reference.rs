@@ -25,7 +25,7 @@ fn every_pinned_version_has_a_table_of_its_own_components() {
 /// Part of the tests with hosts, which have its binaries.
 #[test]
 fn cluster_components_accept_what_the_tables_say() {
-    compare_with_binaries(&[Lock::embedded().unwrap().default_version()]);
+    compare_with_binaries(&[&Lock::embedded().unwrap().default]);
 }
 
 #[test]

@@ -258,7 +258,7 @@ fn settle(kubectl: &Kubectl, request: &Value, (kind, reason): (&str, &str), why:
         json!([{"type": kind, "status": "True", "reason": reason, "message": format!("turnup: {why}")}]);
     // kubectl's own `certificate approve` reads the object once more, and writes no reason.
     let path = format!("--raw=/apis/certificates.k8s.io/v1/{RESOURCE}/{}/approval", name_of(&request));
-    kubectl.run_with(&["replace", &path, "--filename=-"], request.to_string()).map(drop)
+    kubectl.run_with(&["replace", &path, "--filename=-"], &request.to_string()).map(drop)
 }
 
 /// Looks at the requests again and again, decides, and writes to `out` what it did and what it
