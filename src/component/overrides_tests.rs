@@ -57,8 +57,13 @@ fn a_gate_goes_to_every_component_that_knows_it() {
     let assign = |gates: Value| assign_gates(gates.as_object().unwrap(), &reference);
     let assigned = assign(json!({"AllAlpha": false})).unwrap();
     let shown: Vec<String> = assigned.iter().map(|one| format!("{} {}", one.component, one.destination)).collect();
-    insta::assert_snapshot!(shown.join("\n"), @"");
-    insta::assert_snapshot!(assign(json!({"AllAlfa": true})).unwrap_err().render(), @"");
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    kube-apiserver --feature-gates
+    kube-controller-manager --feature-gates
+    kube-scheduler --feature-gates
+    kubelet featureGates
+    ");
+    insta::assert_snapshot!(assign(json!({"AllAlfa": true})).unwrap_err().render(), @"error: phase2.feature_gates: `AllAlfa` is no feature gate of Kubernetes 1.36.3; did you mean `AllAlpha`?");
 }
 
 #[test]

@@ -56,7 +56,14 @@ pub(super) fn members(value: &Value) -> Option<Vec<(String, Value)>> {
             let mut members: Vec<(String, Value)> =
                 bare.map(|word| (word.to_owned(), word.into())).into_iter().collect();
             for element in elements {
-                members.push((name_of(element)?, element.clone()));
+                let name = name_of(element)?;
+                // A flag that stands several times is one flag with several values.
+                match (members.iter_mut().find(|(known, _)| *known == name), element.as_str()) {
+                    (Some((_, value)), Some(more)) => {
+                        *value = format!("{} {more}", value.as_str().unwrap_or_default()).into();
+                    }
+                    _ => members.push((name, element.clone())),
+                }
             }
             let distinct: BTreeSet<&String> = members.iter().map(|(name, _)| name).collect();
             (distinct.len() == members.len()).then_some(members)
@@ -79,6 +86,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_flag_that_stands_several_times_is_one() {
+        let before = json!(["run", "--a=1", "--issuer=x", "--z=1"]);
+        let after = json!(["run", "--a=1", "--issuer=y", "--issuer=x", "--z=1"]);
+        assert_eq!(differences(&before, &after), [vec!["--issuer".to_owned()]].into());
+    }
 
     #[test]
     fn what_differs_is_named_by_key_name_and_flag() {
