@@ -31,8 +31,8 @@ pub struct ControlPlaneSettings {
     pub scheduler_config_file: String,
 }
 
-/// The levels of the Pod Security Standards that count where a namespace has no label: `privileged`,
-/// `baseline`, `restricted`.
+/// The levels of the Pod Security Standards (`privileged`, `baseline`, `restricted`) that count
+/// where a namespace has no label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurity {
     /// Pods above it are refused.

@@ -1,3 +1,4 @@
+//! Overrides by whom they are for, their mistakes, and the places of settings against the tables.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 //!
 //! Pure: it judges values. It must not look at the machine, the network or a running cluster.
 
-use kconfig::{Config, SymbolType, Tri};
+use kconfig::{Config, SymbolType};
 
 use super::format::parse_duration;
 use super::network::Network;
@@ -11,6 +11,7 @@ use super::people;
 use super::problem::Problem;
 use super::relations::{Only, Private, Zones};
 use super::schema::{Schema, TARGET, suggestion};
+use super::values::Values;
 use super::{assets, components, hosts};
 
 /// Ports of a control-plane host that its own components use.
@@ -93,38 +94,6 @@ fn check_formats(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
         }
     }
     problems
-}
-
-/// Values by name, for trees that need not have the setting.
-pub(super) struct Values<'a, 't> {
-    schema: &'a Schema,
-    config: &'a Config<'t>,
-    /// Settings whose own format is wrong: saying more about those would only confuse.
-    malformed: Vec<String>,
-}
-
-impl Values<'_, '_> {
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        if self.malformed.iter().any(|wrong| wrong == name) {
-            return None;
-        }
-        let symbol = self.schema.tree().symbol(name)?;
-        let in_force = self.config.is_written(symbol) || self.config.visible(symbol) != Tri::N;
-        in_force.then(|| self.config.value(symbol))
-    }
-
-    /// The records of a setting; none where it does not count.
-    fn records(&self, name: &str) -> Vec<serde_json::Value> {
-        self.text(name).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-    }
-
-    fn network(&self, name: &str) -> Option<Network> {
-        self.text(name)?.parse().ok()
-    }
-
-    pub(super) fn number(&self, name: &str) -> Option<i64> {
-        self.text(name)?.parse().ok()
-    }
 }
 
 const GROUPS: &str = "phase1.node_groups";

@@ -3,11 +3,11 @@
 //!
 //! Pure: it judges values.
 
-use super::check::Values;
 use super::format::parse_duration;
 use super::problem::Problem;
 use super::relations::words;
 use super::schema::suggestion;
+use super::values::Values;
 
 /// What kubelet measures and evicts by (`--eviction-hard`).
 const SIGNALS: [&str; 8] = [

@@ -13,7 +13,8 @@ use kconfig::SymbolType;
 use serde_json::Value;
 
 use super::format::Format;
-use super::settings::{Setting, Settings};
+use super::setting::Setting;
+use super::settings::Settings;
 use crate::error::{Error, Result};
 
 /// A program of the cluster that has a configuration of its own.

@@ -3,8 +3,8 @@
 //! - `source`: where the tree, phases and templates come from.
 //! - `schema`: the tree and its structured comments, whose formats are those of `crate::format`.
 //! - `object`: between a configuration and the JSON object, every mistake with its place.
-//! - `check`, `components`, `named`: is it right, and are the files there that it names? `problem`: what is
-//!   found.
+//! - `check`, `components`, `warnings`: is it right, and are the files there that it names?
+//!   `problem`: what is found.
 //! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
 //!   types; `file`: replacing it as a whole. `destination`: where they go in the configuration of a
@@ -29,9 +29,11 @@ mod problem;
 mod profile;
 mod relations;
 mod schema;
+mod setting;
 mod settings;
 mod source;
 mod typed_settings;
+mod values;
 mod warnings;
 
 pub(crate) use crate::format;
@@ -53,5 +55,6 @@ pub use problem::{Problem, ProblemLevel, refuse};
 pub use profile::Profile;
 pub use relations::Addresses;
 pub use schema::{Effect, Rule, Schema, TARGET, Unused};
-pub use settings::{ComponentValue, Setting, SettingChange, Settings};
+pub use setting::{ComponentValue, Setting, SettingChange};
+pub use settings::Settings;
 pub use source::TreeSource;

@@ -1,8 +1,8 @@
 //! Values for one run: from `--set NAME=VALUE` and from variables `TURNUP_SET_…` of the
 //! environment.
 //!
-//! They count more than the file and are never written into it. What begins with
-//! `phase2.overrides.` is a flag or field of a component, and no setting. A flag counts more than a variable.
+//! They count more than the file and are never written into it. A flag counts more than a variable.
+//! What begins with `phase2.overrides.` is a flag or field of a component, and no setting.
 
 use super::{ComponentValue, Settings};
 use crate::error::{Error, Result};

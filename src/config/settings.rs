@@ -18,43 +18,9 @@ use super::json;
 use super::object::{self, Positions, Reading};
 use super::problem::{Problem, refuse};
 use super::schema::{Schema, TARGET};
+use super::setting::{ComponentValue, Setting, SettingChange};
 use super::source::TreeSource;
 use crate::error::{Class, Error, Result};
-
-/// One setting with its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "four facts that are independent of each other")]
-pub struct Setting {
-    /// Its name, a path with dots.
-    pub name: String,
-    /// Its prompt; none for what is never asked.
-    pub prompt: Option<String>,
-    /// Its type.
-    pub kind: SymbolType,
-    /// `y`, `n`, `m` of bools, text of others, empty for none.
-    pub value: String,
-    /// Its value if it were not set.
-    pub default: String,
-    /// Whether the user set it, rather than a default or another setting.
-    pub from_user: bool,
-    /// Whether it can be set now.
-    pub visible: bool,
-    /// Whether the file has a place for it.
-    pub written: bool,
-    /// Never to be shown.
-    pub secret: bool,
-}
-
-/// A value that became another one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SettingChange {
-    /// The setting.
-    pub name: String,
-    /// Its value before, as people see it; none when it did not count.
-    pub before: Option<String>,
-    /// Its value after; none when it no longer applies.
-    pub after: Option<String>,
-}
 
 /// What was in the file when it was read.
 #[derive(Clone, Debug)]
@@ -78,17 +44,6 @@ pub struct Settings {
     given: BTreeMap<String, String>,
     /// Flags and fields of components that were given for this run only.
     component_values: Vec<ComponentValue>,
-}
-
-/// A flag or field of a component that was given for one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ComponentValue {
-    /// Its path: `kubelet.maxPods`, `groups.gpu.kubelet.maxPods`.
-    pub path: String,
-    /// Its value: JSON, or else a text.
-    pub value: String,
-    /// Where it was given, for people.
-    pub place: String,
 }
 
 impl Settings {

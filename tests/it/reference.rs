@@ -208,6 +208,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("phase1.terraform.", "how Terraform runs"),
     ("phase1.timeout", "how Terraform runs"),
     ("phase1.user_data.", "user data"),
+    ("phase2.apiserver.oidc_", "file `authentication.yaml` of kube-apiserver"),
+    ("phase2.feature_gates", "flags and fields of components"),
+    ("phase2.overrides", "flags and fields of components"),
+    ("phase2.scheduler.config_file", "file `scheduler.yaml` of kube-scheduler"),
+    ("phase2.security.audit_policy_file", "file `audit-policy.yaml` of kube-apiserver"),
     ("phase2.kubeconfig.", "certificates that turnup issues"),
 ];
 const MODULE: &str = "the target's Terraform module, with other answers";
@@ -250,10 +255,17 @@ fn reaches(bases: &[Base], schema: &Schema, name: &str) -> String {
         }
     }
     match &steps[..] {
-        [] => known(name).to_owned(),
+        [] => places_of(schema, name).unwrap_or_else(|| known(name).to_owned()),
         [one] => format!("step `{one}`"),
         [one, rest @ ..] => format!("step `{one}` and {} more", rest.len()),
     }
+}
+
+/// Where the setting's own comment says that it goes.
+fn places_of(schema: &Schema, name: &str) -> Option<String> {
+    let sets = &schema.rule(schema.find(name).unwrap()).sets;
+    let places: Vec<String> = sets.iter().map(|sets| format!("`{} {}`", sets.component, sets.destination)).collect();
+    (!places.is_empty()).then(|| places.join(", "))
 }
 
 /// What a value looks like: the type, and the format or range of it.

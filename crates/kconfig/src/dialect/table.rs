@@ -117,8 +117,8 @@ rules! {
     Macros = since(4, 18);
     /// `$NAME` stands for a symbol or variable in the paths of `source` and in `mainmenu`.
     DollarNames = until(4, 18);
-    /// `$NAME` and `${NAME}` stand for a variable of the environment in every text in quotes, behind
-    /// a backslash and where a macro gives them too; one that is not set stays as it is.
+    /// `$NAME` and `${NAME}` stand for a variable of the environment in every text in quotes,
+    /// behind a backslash and where a macro gives them too; one that is not set stays as it is.
     DollarTexts = NEVER;
     /// `$(shell)` gives up to 4,095 bytes; it was 255.
     LongShellOutput = since(6, 1);
@@ -217,8 +217,8 @@ rules! {
     BlanksCut = NEVER;
     /// Reading `.config`, a `#` behind a blank begins a comment, but in texts.
     LineComments = NEVER;
-    /// Reading `.config`, lines between the comments `Deprecated options for backward compatibility`
-    /// and `End of deprecated options` do not count.
+    /// Reading `.config`, lines between the comments `Deprecated options for backward
+    /// compatibility` and `End of deprecated options` do not count.
     OldNamesSkipped = NEVER;
 }
 
