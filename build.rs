@@ -1,6 +1,6 @@
 //! Rebuilds the program when a file appears in or vanishes from a directory that is embedded: the
 //! macro alone sees only edits. And asks the linker for what the standard library looks for and a
-//! static C library otherwise leaves out, and to keep the program small in memory.
+//! static C library otherwise leaves out.
 #![expect(clippy::disallowed_macros, reason = "a build script speaks to cargo on standard output")]
 
 fn main() {
@@ -11,8 +11,5 @@ fn main() {
     // child that gets a working directory: with a thousand hosts that is most of the time.
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         println!("cargo::rustc-link-arg=-Wl,-u,posix_spawn_file_actions_addchdir_np");
-        // A program that may lie anywhere corrects its own pointers when it starts: packed, the
-        // list of them is a hundredth of the size.
-        println!("cargo::rustc-link-arg=-Wl,-z,pack-relative-relocs");
     }
 }

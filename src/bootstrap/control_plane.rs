@@ -225,7 +225,6 @@ impl ControlPlane<'_> {
                 ("bind-address", "127.0.0.1"),
                 ("leader-elect", "true"),
                 ("leader-elect-retry-period", RETRY),
-                ("node-cidr-mask-size", "24"),
                 ("use-service-account-credentials", "true"),
             ])
             .set_files(

@@ -82,13 +82,13 @@ impl Agents<'_> {
         let own_defaults = json!({
             "failCgroupV1": false,
             "failSwapOn": false,
-            // Kubernetes' default of a minute is how long a static pod would be shown as pending
-            // that began before the API server did.
             "imagePullCredentialsVerificationPolicy": if settings.control_plane.verify_image_credentials {
                 "NeverVerifyPreloadedImages"
             } else {
                 "NeverVerify"
             },
+            // Kubernetes' default of a minute is how long a static pod would be shown as pending
+            // that began before the API server did.
             "syncFrequency": if self.target.role == Role::ControlPlane { "10s" } else { "1m" },
         });
         configuration::merge(&mut config, own_defaults);
@@ -100,10 +100,6 @@ impl Agents<'_> {
             configuration::merge(&mut config, shared_disk_thresholds());
         }
         of.set_fields(&mut config, false);
-        if config.get("evictionHard").is_some() {
-            // Without it the signals that are not named would have no threshold at all.
-            config["mergeDefaultEvictionSettings"] = true.into();
-        }
         if let Some(group) = self.target.group {
             if !group.kube_reserved.is_empty() {
                 configuration::merge(&mut config, json!({"kubeReserved": group.kube_reserved}));
@@ -113,6 +109,10 @@ impl Agents<'_> {
             }
         }
         of.set_own_fields(&mut config, &decided)?;
+        if config.get("evictionHard").is_some() && config.get("mergeDefaultEvictionSettings").is_none() {
+            // Without it the signals that are not named would have no threshold at all.
+            config["mergeDefaultEvictionSettings"] = true.into();
+        }
         Ok(config)
     }
 

@@ -7,8 +7,9 @@ use super::systemd;
 use crate::error::{Error, Result};
 
 const UNIT: &str = "kubelet.service";
-/// So often it may end while a host becomes a node: systemd starts it again every two seconds.
-const MOST_RESTARTS: u32 = 5;
+/// So often it may end while a host becomes a node, as it does without its container runtime.
+/// systemd starts it again after two seconds.
+const MOST_RESTARTS: u32 = 10;
 /// Between two questions to systemd.
 const INTERVAL: Duration = Duration::from_secs(2);
 /// Of its errors so many are shown, the last ones.

@@ -17,6 +17,7 @@ const WORKER: &str = "it-worker-0";
 /// Another value for each setting that a component has as it is.
 const FLIPPED: &[(&str, &str)] = &[
     ("phase2.max_pods", "100"),
+    ("phase2.network.node_cidr_bits", "25"),
     ("phase2.kubelet.system_reserved", "memory=128Mi"),
     ("phase2.kubelet.kube_reserved", "memory=128Mi"),
     ("phase2.kubelet.eviction_hard", "memory.available=120Mi,nodefs.available=512Mi"),
