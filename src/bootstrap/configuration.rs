@@ -4,6 +4,7 @@
 //! It knows no flag and no field by name; `control_plane` and `kubelet` decide what comes first.
 
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::component::Subject;
@@ -38,18 +39,21 @@ impl<'a> Configuration<'a> {
     /// The flags with those that settings assign and the user's own. `place` says where a file of
     /// the user's lies for the component.
     pub(super) fn with_flags(self, mut flags: Flags, place: impl Fn(&str) -> String) -> Result<Flags> {
-        let decided = flags.clone();
+        let mut values = Value::Object(Map::new());
         for assignment in self.assigned() {
             let Destination::Flag(name) = &assignment.destination else { continue };
-            let value = if assignment.is_file { place(file_name(name)) } else { flag_text(&assignment.value)? };
-            flags = flags.set(name, value);
+            let value = if assignment.is_file { place(file_name(name)).into() } else { assignment.value.clone() };
+            set_field(&mut values, std::slice::from_ref(name), &value);
         }
         for assignment in self.overrides() {
             let Destination::Flag(name) = &assignment.destination else { continue };
-            if decided.has(name) {
+            if flags.has(name) || is_wiring(self.component, name) {
                 return Err(owned(assignment));
             }
-            flags = flags.set(name, flag_text(&assignment.value)?);
+            set_field(&mut values, std::slice::from_ref(name), &assignment.value);
+        }
+        for (name, value) in values.as_object().into_iter().flatten() {
+            flags = flags.set(name, flag_text(value)?);
         }
         Ok(flags)
     }
@@ -97,6 +101,24 @@ pub(super) fn files(cluster: &Cluster, component: ComponentName) -> Result<Vec<(
     own.filter_map(file).collect()
 }
 
+/// A digest of what the user gives components past the settings' own values: overrides, and what is
+/// in the files that settings name.
+pub(super) fn digest(cluster: &Cluster) -> Result<String> {
+    let of = &cluster.settings.control_plane;
+    let named = [&of.audit_policy_file, &of.scheduler_config_file];
+    let oidc = of.oidc.as_ref().map(|oidc| &oidc.ca_file);
+    let mut text = format!("{:?}", cluster.settings.overrides);
+    for file in named.into_iter().chain(oidc).filter(|file| !file.is_empty()) {
+        text += &read(cluster, "phase2", file)?;
+    }
+    for component in ComponentName::ALL {
+        for (name, content) in files(cluster, component)? {
+            text.extend(["\n", component.name(), " ", &name, "\n", &content]);
+        }
+    }
+    Ok(hex::encode(Sha256::digest(text)))
+}
+
 /// A text file that a setting names, relative to the configuration's directory.
 pub(super) fn read(cluster: &Cluster, setting: &str, name: &str) -> Result<String> {
     let path = cluster.work_dir.join(name);
@@ -125,6 +147,19 @@ const OWNERS: [(&str, &str); 16] = [
     ("clusterDNS", "phase2.service_cidr"),
     ("tlsMinVersion", "phase2.security.tls13"),
 ];
+
+/// Whether a flag that turnup leaves out would change where a component finds its files, or who leads.
+fn is_wiring(component: ComponentName, flag: &str) -> bool {
+    match component {
+        ComponentName::Kubelet => ["cert-dir", "config-dir", "root-dir"].contains(&flag),
+        // It reads its file, and then not these flags.
+        ComponentName::KubeScheduler => {
+            let ignored = ["contention-profiling", "kubeconfig", "profiling"].contains(&flag);
+            ignored || flag.starts_with("kube-api-") || flag.starts_with("leader-elect")
+        }
+        _ => false,
+    }
+}
 
 /// What turnup has to decide itself is no matter of an override.
 fn owned(assignment: &Assignment) -> Error {

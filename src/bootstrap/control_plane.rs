@@ -154,12 +154,10 @@ impl ControlPlane<'_> {
                 ],
             );
         let control_plane = &settings.control_plane;
-        let mut flags = self.secure(flags);
-        if control_plane.encryption_at_rest {
-            flags = flags
-                .set("encryption-provider-config", API_SERVER.file("encryption.yaml"))
-                .set("encryption-provider-config-automatic-reload", "true");
-        }
+        let mut flags = self
+            .secure(flags)
+            .set("encryption-provider-config", API_SERVER.file("encryption.yaml"))
+            .set("encryption-provider-config-automatic-reload", "true");
         if control_plane.oidc.is_some() {
             flags = flags.set("authentication-config", API_SERVER.file("authentication.yaml"));
         }
@@ -286,12 +284,7 @@ impl ControlPlane<'_> {
     fn own_scheduler_config(&self, file: &str) -> Result<Value> {
         const NAME: &str = "phase2.scheduler.config_file";
         let text = configuration::read(self.cluster, NAME, file)?;
-        let config: Value = serde_saphyr::from_str(&text).context(format!("{NAME}: {file} is no YAML"))?;
-        if config["kind"] != "KubeSchedulerConfiguration" || config["apiVersion"] != "kubescheduler.config.k8s.io/v1" {
-            let expected = "kubescheduler.config.k8s.io/v1, KubeSchedulerConfiguration";
-            return Err(Error::config(format!("{NAME}: {file} is not of the kind {expected}")));
-        }
-        Ok(config)
+        require_kind(NAME, file, &text, ("kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration"))
     }
 
     /// The pod mounts the component's directory read-only, the directories that it writes, and
@@ -333,10 +326,13 @@ impl ControlPlane<'_> {
     }
 
     fn audit_policy(&self, file: &str) -> Result<String> {
+        const NAME: &str = "phase2.security.audit_policy_file";
         if file.is_empty() {
             return self.cluster.source.read_text("templates/bootstrap/audit-policy.yaml");
         }
-        configuration::read(self.cluster, "phase2.security.audit_policy_file", file)
+        let text = configuration::read(self.cluster, NAME, file)?;
+        require_kind(NAME, file, &text, ("audit.k8s.io/v1", "Policy"))?;
+        Ok(text)
     }
 
     /// Whose tokens log users in, besides certificates and service accounts.
@@ -344,6 +340,10 @@ impl ControlPlane<'_> {
         let mut issuer = json!({"url": oidc.issuer_url, "audiences": [oidc.client_id]});
         if !oidc.ca_file.is_empty() {
             let text = configuration::read(self.cluster, "phase2.apiserver.oidc_ca_file", &oidc.ca_file)?;
+            if !text.contains("-----BEGIN CERTIFICATE-----") {
+                let message = format!("phase2.apiserver.oidc_ca_file: {} has no certificate in PEM", oidc.ca_file);
+                return Err(Error::config(message));
+            }
             issuer["certificateAuthority"] = text.into();
         }
         let mut mappings = json!({"username": {"claim": oidc.username_claim, "prefix": oidc.username_prefix}});
@@ -370,6 +370,16 @@ impl ControlPlane<'_> {
         let plugins: Vec<Value> = limits.into_iter().chain(pod_security).collect();
         json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins})
     }
+}
+
+/// The value of a file of the user's, of this version and kind: with another one the component
+/// would not start.
+fn require_kind(setting: &str, file: &str, text: &str, (version, kind): (&str, &str)) -> Result<Value> {
+    let value: Value = serde_saphyr::from_str(text).context(format!("{setting}: {file} is no YAML"))?;
+    if value["kind"] == kind && value["apiVersion"] == version {
+        return Ok(value);
+    }
+    Err(Error::config(format!("{setting}: {file} is not of the kind {kind} in {version}")))
 }
 
 fn event_rate_limit() -> Value {

@@ -177,12 +177,12 @@ impl Agents<'_> {
             .set("node-ip", self.target.address)
             .set_if(!labels.is_empty(), "node-labels", labels)
             .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
-        let flags = self.configuration().with_flags(flags, kubelet_file)?;
         let flags = flags.set_if(
             provides_credentials(self.settings()),
             "image-credential-provider-bin-dir",
             layout::CREDENTIAL_PROVIDERS,
         );
+        let flags = self.configuration().with_flags(flags, kubelet_file)?;
         let context = minijinja::context! {
             node => self.target.name,
             cpu_manager_policy => self.kubelet_config()?["cpuManagerPolicy"].as_str(),

@@ -5,11 +5,12 @@
 
 use std::net::Ipv4Addr;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::{Cluster, find_document};
 use crate::component::{OVERRIDES, Scope};
+use crate::config::ComponentName;
 use crate::document::Found;
 use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory, Role};
@@ -162,23 +163,19 @@ impl NodeConfigs<'_> {
         Ok(NodeConfigBuilder { cluster, artifacts, target, facts, has_workers, api_here, assets, neighbors, approver })
     }
 
-    /// An override for a host or group that the cluster does not have would do nothing.
+    /// An override for a host that the cluster does not have, or of a component that does not run
+    /// there, would do nothing.
     fn require_known_scopes(&self) -> Result<()> {
-        let hosts: Vec<String> = self.inventory.hosts.iter().map(|host| host.name.clone()).collect();
-        for scope in self.cluster.settings.overrides.scopes() {
-            let (kind, name, known) = match scope {
-                Scope::Cluster | Scope::Role(_) => continue,
-                Scope::Host(name) => ("host", name, hosts.clone()),
-                Scope::Group(name) => {
-                    let groups = groups::groups(self.cluster)?;
-                    ("node group", name, groups.into_iter().map(|group| group.name).collect())
-                }
+        for (scope, component) in self.cluster.settings.overrides.scopes() {
+            let Scope::Host(name) = scope else { continue };
+            let Some(host) = self.inventory.hosts.iter().find(|host| host.name == *name) else {
+                let known = self.inventory.hosts.iter().map(|host| host.name.as_str());
+                let near =
+                    kconfig::suggest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                return Err(Error::config(format!("{OVERRIDES}: the cluster has no host `{name}`{near}")));
             };
-            if !known.contains(name) {
-                let near = kconfig::suggest(name, known.iter().map(String::as_str));
-                let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                let message = format!("{OVERRIDES}: the cluster has no {kind} `{name}`{near}");
-                return Err(Error::config(message).hint("turnup config get phase2.overrides"));
+            if host.role == Role::Worker && component != ComponentName::Kubelet {
+                return Err(Error::config(format!("{OVERRIDES}: hosts.{name}: {component} does not run on a worker")));
             }
         }
         Ok(())
@@ -225,14 +222,17 @@ impl NodeConfigs<'_> {
         etcd.public("ca.crt", "etcd-ca.crt")?;
         etcd.pair("server", &format!("etcd-server-{}", host.name))?;
         etcd.pair("peer", &format!("etcd-peer-{}", host.name))?;
+        self.user_files(etcd)?;
         self.api_server_files(&control_plane, &mut files.of(&API_SERVER, settings))?;
         let manager = &mut files.of(&CONTROLLER_MANAGER, settings);
         manager.pair("ca", "ca")?;
         manager.public("front-proxy-ca.crt", "front-proxy-ca.crt")?;
         manager.key("sa.key", "sa.key")?;
         self.client_files("controller-manager", manager)?;
+        self.user_files(manager)?;
         let scheduler = &mut files.of(&SCHEDULER, settings);
         self.client_files("scheduler", scheduler)?;
+        self.user_files(scheduler)?;
         scheduler.push(control_plane::SCHEDULER_CONFIG, Content::Yaml(control_plane.scheduler_config()?));
         files.public(layout::HEALTHCHECK_CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
         files.key(layout::HEALTHCHECK_KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
@@ -255,11 +255,9 @@ impl NodeConfigs<'_> {
         for (name, content) in control_plane.api_server_files()? {
             own.push(name, content);
         }
-        if self.cluster.settings.control_plane.encryption_at_rest {
-            let resources = &self.cluster.settings.control_plane.encryption_resources;
-            let text = encryption_configuration(resources, &own.all.pki.text("encryption", "key")?);
-            own.secret("encryption.yaml", text);
-        }
+        let of = &self.cluster.settings.control_plane;
+        let encrypted: &[String] = if of.encryption_at_rest { &of.encryption_resources } else { &[] };
+        own.secret("encryption.yaml", encryption_configuration(encrypted, &own.all.pki.text("encryption", "key")?));
         self.user_files(own)
     }
 
@@ -306,16 +304,22 @@ impl NodeConfigs<'_> {
     }
 }
 
-/// What lies in etcd: these kinds of objects under secretbox (`XSalsa20` and `Poly1305`); what was
-/// written before stays readable.
-fn encryption_configuration(resources: &[String], key: &str) -> String {
-    let config = serde_json::json!({
+/// What lies in etcd: these kinds of objects under secretbox (`XSalsa20` and `Poly1305`), all others
+/// as they are. Both are read, so that what was written before stays readable, whatever the setting
+/// was.
+fn encryption_configuration(encrypted: &[String], key: &str) -> String {
+    const ALL: &str = "*.*";
+    let (secretbox, identity) =
+        (json!({"secretbox": {"keys": [{"name": "key1", "secret": key}]}}), json!({"identity": {}}));
+    let encrypted_kinds =
+        (!encrypted.is_empty()).then(|| json!({"resources": encrypted, "providers": [secretbox, identity]}));
+    // Of two entries for all kinds the API server refuses the second.
+    let is_all = encrypted.iter().any(|kind| kind == ALL);
+    let others = (!is_all).then(|| json!({"resources": [ALL], "providers": [identity, secretbox]}));
+    let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "EncryptionConfiguration",
-        "resources": [{"resources": resources, "providers": [
-            {"secretbox": {"keys": [{"name": "key1", "secret": key}]}},
-            {"identity": {}},
-        ]}],
+        "resources": encrypted_kinds.into_iter().chain(others).collect::<Vec<_>>(),
     });
     yaml::render(&config)
 }

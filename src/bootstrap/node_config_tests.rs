@@ -320,11 +320,15 @@ fn a_loosened_control_reaches_the_flags() {
     with_configs(&changes, |configs| {
         let (node_config, secrets) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
         let apiserver = text_of(&node_config, "/etc/kubernetes/manifests/kube-apiserver.yaml");
-        for gone in ["--audit-", "--encryption-provider-config", "VersionTLS13"] {
+        for gone in ["--audit-", "VersionTLS13"] {
             assert!(!apiserver.contains(gone), "{gone}");
         }
         assert!(!text_of(&node_config, "/etc/kubernetes/kube-apiserver/admission.yaml").contains("PodSecurity"));
-        assert!(!secrets.contains_key("encryption.yaml"));
+        // What was encrypted before stays readable: nothing is written so any more.
+        let encryption: Value = serde_saphyr::from_str(&secrets["encryption.yaml"]).unwrap();
+        let kinds = encryption["resources"].as_array().unwrap();
+        assert_eq!((kinds.len(), &kinds[0]["resources"]), (1, &json!(["*.*"])));
+        assert!(kinds[0]["providers"][0]["identity"].is_object() && kinds[0]["providers"][1]["secretbox"].is_object());
     });
 }
 

@@ -18,6 +18,7 @@ use crate::unknown;
 use super::api::{Kubectl, kubectl};
 use super::assets::Assets;
 use super::base_config;
+use super::configuration;
 use super::credentials;
 use super::csr_approver::Policy;
 use super::delete_nodes::DeleteNodes;
@@ -232,6 +233,7 @@ impl Action for WriteNodeConfig {
             .with("nftables rules", firewall::rules_of(cluster, &self.0.inventory, host)?.unwrap_or_default())
             .with("CSR approver", policy.unwrap_or_default().join(" "))
             .with("files and programs", format!("{:?}", Assets::find(cluster, &NodeTarget::of_host(host, ""))?))
+            .with("overrides of components", configuration::digest(cluster)?)
             .with("host", this.to_string())
             .with("API endpoint", format!("{:?}", self.0.inventory.api))
             .with("templates", cluster.source.digest("templates/bootstrap"))

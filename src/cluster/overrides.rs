@@ -6,7 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::ClusterSettings;
-use crate::component::{ComponentOverrides, OVERRIDES, Reference, assign_gates, nest};
+use crate::cloud::WORKERS;
+use crate::component::{ComponentOverrides, OVERRIDES, Reference, Scope, assign_gates, nest};
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::input;
@@ -32,6 +33,28 @@ impl ClusterSettings {
             let value = nest(&given.path, value);
             let one = ComponentOverrides::read(&given.place, &value, &reference, source)?;
             self.overrides = std::mem::take(&mut self.overrides).with(one);
+        }
+        self.require_known_groups()
+    }
+
+    /// An override for a group that the cluster does not have would do nothing. Hosts that people
+    /// make with `turnup user-data GROUP` belong to whatever group they name.
+    fn require_known_groups(&self) -> Result<()> {
+        let mut known: Vec<&str> = self.user_data.groups.iter().map(|group| group.name.as_str()).collect();
+        if known.is_empty() {
+            known.push(WORKERS);
+        }
+        for (scope, _) in self.overrides.scopes().filter(|_| self.user_data.pull) {
+            let Scope::Group(name) = scope else { continue };
+            if known.contains(&name.as_str()) {
+                continue;
+            }
+            let near = kconfig::suggest(name, known.iter().copied());
+            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let message = format!("{OVERRIDES}: the cluster has no node group `{name}`{near}");
+            return Err(
+                Error::config(message).hint(format!("node groups: {}; the control plane is a role", known.join(", ")))
+            );
         }
         Ok(())
     }

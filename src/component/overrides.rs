@@ -93,9 +93,9 @@ impl ComponentOverrides {
         chosen.map(|(_, assignment)| assignment)
     }
 
-    /// The names of hosts, groups or roles that they name.
-    pub fn scopes(&self) -> impl Iterator<Item = &Scope> {
-        self.list.iter().map(|(scope, _)| scope)
+    /// For which hosts they are, each with the component.
+    pub fn scopes(&self) -> impl Iterator<Item = (&Scope, ComponentName)> {
+        self.list.iter().map(|(scope, assignment)| (scope, assignment.component))
     }
 }
 
@@ -155,6 +155,10 @@ impl Reading<'_> {
                 .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             return self.refuse(&way, format!("it is no component; expected {}{near}", names.join(", ")));
         };
+        let is_of_workers = matches!(scope, Scope::Group(_)) || *scope == Scope::Role("worker".into());
+        if is_of_workers && component != ComponentName::Kubelet {
+            return self.refuse(&way, "it does not run on a worker");
+        }
         let Some(reference) = self.reference.component(name) else {
             return self.refuse(&way, format!("nothing is known of it in Kubernetes {}", self.reference.kubernetes));
         };
@@ -192,6 +196,12 @@ impl Reading<'_> {
             }
             Destination::Field(path.to_vec())
         } else if let Some(flag) = reference.flag(&name) {
+            // What the file of a component has as well, the flag of that name is deprecated for.
+            let reads_file = [ComponentName::Kubelet, ComponentName::KubeScheduler].contains(&component);
+            if let Some(why) = flag.deprecated.as_ref().filter(|_| reads_file) {
+                return self
+                    .refuse(&shown, format!("set the field of {component}'s configuration file instead: {why}"));
+            }
             let Ok(text) = flag_text(value) else { return self.refuse(&shown, "it has no value") };
             if !flag.accepts(&text) {
                 return self.refuse(&shown, format!("{text} is no {}", flag.type_name));

@@ -47,6 +47,8 @@ fn every_mistake_is_told_with_its_way_and_what_was_meant() {
         "kube-apiserver": {"event-tll": "1h", "profiling": "maybe"},
         "roles": {"workers": {}},
         "hosts": {"w1": {"etcd": {"heartbeat-interval": "fast"}}},
+        "groups": {"gpu": {"kube-apiserver": {"event-ttl": "1h"}, "kubelet": {"anonymous-auth": true}}},
+        "kube-scheduler": {"kube-api-qps": 50},
     })));
     insta::assert_snapshot!(refusal(&json!([])), @r#"error: phase2.overrides: o.json: it is no object: {"kubelet": {"maxPods": 50}}"#);
 }

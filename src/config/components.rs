@@ -1,9 +1,11 @@
 //! What a component would refuse to start with, or what would lock users out, that no single value
-//! tells. The rules are those of the components themselves (Kubernetes 1.35 to 1.36, etcd 3.6).
+//! tells. The rules are those of the components themselves (Kubernetes 1.35 to 1.37, etcd 3.6).
 //!
 //! Pure: it judges values.
 
-use super::format::parse_duration;
+use std::time::Duration;
+
+use super::format::{Format, parse_duration};
 use super::problem::Problem;
 use super::relations::words;
 use super::schema::suggestion;
@@ -25,7 +27,7 @@ const RESERVABLE: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pid"];
 /// Admission plugins that other settings or the safety of every cluster rest on, and the settings.
 const KEPT_PLUGINS: [(&str, &str); 5] = [
     ("NodeRestriction", "kubelets could then change other nodes"),
-    ("PodSecurity", "phase2.security.pod_security switches it off"),
+    ("PodSecurity", "see phase2.security.pod_security"),
     ("DenyServiceExternalIPs", "phase2.security.deny_external_ips switches it off"),
     ("EventRateLimit", "phase2.security.event_rate_limit switches it off"),
     ("ServiceAccount", "pods could then reach no API"),
@@ -42,6 +44,10 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems.extend(check_heartbeats(facts));
     problems.extend(check_controllers(facts));
     problems.extend(check_plugins(facts));
+    problems.extend(check_values(facts));
+    problems.extend(check_encrypted(facts));
+    problems.extend(check_ciphers(facts));
+    problems.extend(check_enabled(facts));
     problems.extend(check_pulls(facts));
     problems.extend(check_exemptions(facts));
     problems.extend(check_elections(facts));
@@ -82,7 +88,10 @@ fn check_signals(facts: &Values<'_, '_>) -> Vec<Problem> {
 
 fn check_reserved(facts: &Values<'_, '_>) -> Vec<Problem> {
     let names = ["phase2.kubelet.system_reserved", "phase2.kubelet.kube_reserved"];
-    names.into_iter().filter_map(|name| unknown_key(facts, name, &RESERVABLE, "resource that is reserved")).collect()
+    names
+        .into_iter()
+        .filter_map(|name| unknown_key(facts, name, &RESERVABLE, "resource that can be reserved"))
+        .collect()
 }
 
 /// The static CPU manager has to leave a CPU to others.
@@ -119,18 +128,28 @@ fn check_node_labels(facts: &Values<'_, '_>) -> Option<Problem> {
         let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
         ["kubernetes.io", "k8s.io", "turnup.dev"].iter().any(|domain| within(prefix, domain))
     })?;
-    Some(problem(name, format!("{key} is a label that only the control plane may set; choose another name")))
+    Some(problem(
+        name,
+        format!("{key} is a label of Kubernetes' own or turnup's; choose a name outside of kubernetes.io and k8s.io"),
+    ))
 }
 
 /// A node that reports as often as it may must not count as lost.
 fn check_heartbeats(facts: &Values<'_, '_>) -> Option<Problem> {
     const TIMES: u32 = 3;
+    /// The life of a node's lease, by which it counts as there (`nodeLeaseDurationSeconds`).
+    const LEASE: Duration = Duration::from_secs(40);
     let name = "phase2.controller_manager.node_monitor_grace_period";
     let period = "phase2.kubelet.node_status_update_frequency";
     let (grace, every) = (facts.text(name)?, facts.text(period)?);
-    let short = parse_duration(grace)? < parse_duration(every)? * TIMES;
+    let least = (parse_duration(every)? * TIMES).max(LEASE);
+    let short = parse_duration(grace)? < least;
     short.then(|| {
-        problem(name, format!("{grace} is less than {TIMES} times {every} ({period}): nodes would count as lost"))
+        let least = least.as_secs();
+        problem(
+            name,
+            format!("{grace} is less than {least}s: a node that reports every {every} ({period}) would count as lost"),
+        )
     })
 }
 
@@ -146,7 +165,7 @@ fn check_plugins(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.apiserver.disable_admission_plugins";
     let plugins = words(facts.text(name)?);
     let (plugin, why) = KEPT_PLUGINS.iter().find(|(kept, _)| plugins.iter().any(|plugin| plugin == kept))?;
-    Some(problem(name, format!("{plugin} is not switched off here: {why}")))
+    Some(problem(name, format!("{plugin} cannot be disabled here: {why}")))
 }
 
 /// Images that were brought along have no registry to be pulled from.
@@ -175,4 +194,88 @@ fn check_elections(facts: &Values<'_, '_>) -> Option<Problem> {
     short.then(|| {
         problem(name, format!("{election} is less than {TIMES} times {beat} ({heartbeat}), and etcd would not start"))
     })
+}
+
+/// What an eviction threshold may be.
+fn is_threshold(text: &str) -> bool {
+    let percent = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    percent.map_or_else(|| Format::Quantity.validate(text).is_ok(), |percent| percent > 0.0 && percent <= 100.0)
+}
+
+/// Single values that a kubelet does not start with.
+fn check_values(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for name in
+        ["phase2.kubelet.eviction_hard", "phase2.kubelet.eviction_soft", "phase2.kubelet.eviction_minimum_reclaim"]
+    {
+        let pairs = words(facts.text(name).unwrap_or_default());
+        let wrong = pairs.iter().find(|pair| pair.split_once('=').is_some_and(|(_, value)| !is_threshold(value)));
+        problems.extend(wrong.map(|pair| problem(name, format!("{pair}: expected an amount such as 100Mi, or 5%"))));
+    }
+    let duration = |name: &str| facts.text(name).and_then(parse_duration);
+    let within = |name: &str, least: Duration| duration(name).is_some_and(|value| !value.is_zero() && value < least);
+    if within("phase2.kubelet.image_maximum_gc_age", Duration::from_secs(121)) {
+        let name = "phase2.kubelet.image_maximum_gc_age";
+        problems.push(problem(name, "it must be longer than 2m, the least age at which images are deleted, or 0s"));
+    }
+    for name in ["phase2.kubelet.shutdown_grace_period", "phase2.kubelet.shutdown_grace_period_critical"] {
+        if within(name, Duration::from_secs(1)) {
+            problems.push(problem(name, "it must be at least 1s, or 0s"));
+        }
+    }
+    let cpus = "phase2.kubelet.reserved_cpus";
+    let is_set = |text: &str| text.chars().all(|letter| letter.is_ascii_digit() || ",-".contains(letter));
+    if facts.text(cpus).is_some_and(|text| !is_set(text)) {
+        problems.push(problem(cpus, "expected numbers of CPUs, such as 0-1 or 0,2"));
+    }
+    problems
+}
+
+/// The API server reads this list again while it runs, and would not start with a wrong one.
+fn check_encrypted(facts: &Values<'_, '_>) -> Option<Problem> {
+    const ALL: &str = "*.*";
+    let name = "phase2.security.encryption_resources";
+    let kinds = words(facts.text(name)?);
+    let is_kind = |kind: &str| {
+        let (resource, group) = kind.split_once('.').unwrap_or((kind, ""));
+        let is_word = !resource.is_empty()
+            && resource.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit());
+        (is_word && group != "*") || (resource == "*" && !group.is_empty())
+    };
+    if kinds.is_empty() {
+        return Some(problem(name, "it is empty; name secrets, or switch phase2.security.encryption_at_rest off"));
+    }
+    if let Some(kind) = kinds.iter().find(|kind| !is_kind(kind)) {
+        let why =
+            format!("`{kind}` is no kind of objects; expected its plural name, such as secrets or deployments.apps");
+        return Some(problem(name, why));
+    }
+    let twice = kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].contains(kind));
+    if let Some((_, kind)) = twice {
+        return Some(problem(name, format!("{kind} is named twice")));
+    }
+    let at = kinds.iter().position(|kind| kind == ALL)?;
+    (at + 1 < kinds.len()).then(|| problem(name, format!("{ALL} covers what stands behind it; name it last")))
+}
+
+/// Without one of these HTTP/2 has no cipher suite, and the API server does not start.
+fn check_ciphers(facts: &Values<'_, '_>) -> Option<Problem> {
+    const NEEDED: [&str; 2] = ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"];
+    let name = "phase2.security.tls_ciphers";
+    let suites = words(facts.text(name)?);
+    let missing = !suites.is_empty() && !NEEDED.iter().any(|needed| suites.iter().any(|suite| suite == needed));
+    missing.then(|| problem(name, format!("HTTP/2 needs {} or {}; add one", NEEDED[0], NEEDED[1])))
+}
+
+fn check_enabled(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.apiserver.enable_admission_plugins";
+    let plugins = words(facts.text(name)?);
+    let disabled = words(facts.text("phase2.apiserver.disable_admission_plugins").unwrap_or_default());
+    if let Some(plugin) = plugins.iter().find(|plugin| disabled.contains(plugin)) {
+        return Some(problem(name, format!("{plugin} is among the disabled ones as well")));
+    }
+    let off = facts.text("phase2.security.event_rate_limit") == Some("n");
+    let without = |plugin: &&String| *plugin == "ImagePolicyWebhook" || (off && *plugin == "EventRateLimit");
+    let plugin = plugins.iter().find(without)?;
+    Some(problem(name, format!("{plugin} needs a configuration, which no setting gives it")))
 }

@@ -414,16 +414,23 @@ fn settings_together_can_be_wrong() {
         ("phase2.kubelet.eviction_soft", "memory.available=1Gi"),
         ("phase2.kubelet.kube_reserved", "gpu=1"),
         ("phase2.kubelet.cpu_manager_policy", "static"),
-        ("phase2.kubelet.image_gc_low_threshold", "100"),
+        ("phase2.kubelet.image_gc_high_threshold", "80"),
         ("phase2.kubelet.node_labels", "node.kubernetes.io/pool=a"),
         ("phase2.kubelet.node_status_update_frequency", "20s"),
         ("phase2.controller_manager.controllers", "*"),
         ("phase2.apiserver.disable_admission_plugins", "NodeRestriction"),
         ("phase2.apiserver.enable_admission_plugins", "AlwaysPullImages"),
+        ("phase2.apiserver.enable_admission_plugins", "ImagePolicyWebhook"),
+        ("phase2.kubelet.eviction_hard", "memory.available=lots"),
+        ("phase2.kubelet.image_maximum_gc_age", "1m"),
+        ("phase2.kubelet.shutdown_grace_period", "500ms"),
+        ("phase2.security.encryption_resources", "Secrets"),
+        ("phase2.security.encryption_resources", "*.*,secrets"),
+        ("phase2.security.encryption_resources", "secrets,secrets"),
         ("phase2.security.pod_security_exempt_namespaces", "storage"),
         ("phase2.etcd.heartbeat_interval_ms", "500"),
     ] {
-        insta::assert_snapshot!(setting, wrong(&[(setting, value)]));
+        insta::assert_snapshot!(format!("{setting}={value}").replace(['*', '='], "-"), wrong(&[(setting, value)]));
     }
     let mut strange = Settings::from_defaults(ours());
     strange.set_all(&[("phase2.host.hooks", r#"[{"name": "a", "command": "b", "groups": ["worker"]}]"#)]).unwrap();

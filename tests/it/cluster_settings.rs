@@ -353,8 +353,12 @@ fn what_is_read_again_restarts_nothing_and_the_rest_restarts_its_reader(site: &S
     site.ok(&["config", "set", "phase2.apiserver.oidc_client_id=another"]);
     site.ok(&["up"]);
     assert_eq!(process(), before, "the API server watches its authentication configuration");
+    // A kind that is no longer encrypted stays readable, also after a start.
+    site.ok(&["config", "set", "phase2.security.encryption_resources=secrets"]);
     site.ok(&["config", "set", "phase2.security.pod_security_enforce=restricted"]);
     site.ok(&["up"]);
+    let kept = site.kubectl(&["get", "configmap", "kept", "--output=jsonpath={.data.word}"]);
+    assert_eq!(kept, "hidden-at-rest");
     assert_ne!(process(), before, "only a start reads the admission configuration");
     let image = "registry.example.com/none";
     let refused = site.try_kubectl(&["run", "free", "--image", image]).unwrap_err();
