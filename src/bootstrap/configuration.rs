@@ -148,7 +148,8 @@ const OWNERS: [(&str, &str); 16] = [
     ("tlsMinVersion", "phase2.security.tls13"),
 ];
 
-/// Whether a flag that turnup leaves out would change where a component finds its files, or who leads.
+/// Whether a flag that turnup leaves out would change where a component finds its files, or who
+/// leads.
 fn is_wiring(component: ComponentName, flag: &str) -> bool {
     match component {
         ComponentName::Kubelet => ["cert-dir", "config-dir", "root-dir"].contains(&flag),

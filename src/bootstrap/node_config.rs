@@ -304,9 +304,9 @@ impl NodeConfigs<'_> {
     }
 }
 
-/// What lies in etcd: these kinds of objects under secretbox (`XSalsa20` and `Poly1305`), all others
-/// as they are. Both are read, so that what was written before stays readable, whatever the setting
-/// was.
+/// What lies in etcd: these kinds of objects under secretbox (`XSalsa20` and `Poly1305`), all
+/// others as they are. Both are read, so that what was written before stays readable, whatever the
+/// setting was.
 fn encryption_configuration(encrypted: &[String], key: &str) -> String {
     const ALL: &str = "*.*";
     let (secretbox, identity) =

@@ -2,6 +2,7 @@
 //! each host's description below `/run`, from its start to its removal. It starts and stops
 //! nothing.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -72,11 +73,10 @@ pub(super) fn make_dir(dir: &Path) -> Result<()> {
 }
 
 fn forget_in(dir: &Path, spec: &HostSpec) -> Result<()> {
-    let file = file_of(dir, spec);
-    if file.exists() {
-        fs_err::remove_file(file)?;
+    match fs_err::remove_file(file_of(dir, spec)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn list_in(dir: &Path) -> Result<Vec<LocalHost>> {
@@ -84,7 +84,13 @@ fn list_in(dir: &Path) -> Result<Vec<LocalHost>> {
     for entry in fs_err::read_dir(dir).into_iter().flatten() {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
-            hosts.push(LocalHost::new(HostSpec::read(&path)?));
+            match HostSpec::read(&path) {
+                Ok(spec) => hosts.push(LocalHost::new(spec)),
+                // Hosts are deleted at the same time: this one was forgotten since the directory
+                // was read.
+                Err(_) if !path.exists() => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     // A record outlives a host that another hand has removed whole.
@@ -142,6 +148,9 @@ mod tests {
         assert!(hosts[0].is_orphan());
         forget_in(&dir, &first).unwrap();
         forget_in(&dir, &first).unwrap();
+        assert_eq!(list_in(&dir).unwrap().len(), 1);
+        // What another deletion forgets while this one looks: a name that leads nowhere.
+        std::os::unix::fs::symlink("/nowhere", dir.join("c.json")).unwrap();
         assert_eq!(list_in(&dir).unwrap().len(), 1);
         fs_err::remove_dir(&second.dir).unwrap();
         assert_eq!(list_in(&dir).unwrap(), [], "nothing is left of it");
