@@ -38,10 +38,11 @@ impl Conversation<'_> {
         self.recover(model, files)?;
         start_guide(model);
         self.say(KEYS)?;
-        if !self.ask_all(model)? {
-            return Ok(End::Discarded);
+        let end = if self.ask_all(model, files)? { self.end(model, files) } else { Ok(End::Discarded) };
+        if end.is_ok() {
+            files.forget_draft();
         }
-        self.end(model, files)
+        end
     }
 
     /// The answers of a session on the screen that was cut off: taken over or thrown away, but
@@ -86,7 +87,7 @@ impl Conversation<'_> {
                 "n" | "no" | "q" => return Ok(End::Discarded),
                 "<" => {
                     self.take(model, Msg::Back)?;
-                    if !self.ask_all(model)? {
+                    if !self.ask_all(model, files)? {
                         return Ok(End::Discarded);
                     }
                 }
@@ -96,13 +97,26 @@ impl Conversation<'_> {
     }
 
     /// All questions from where one stands; whether to go on.
-    fn ask_all(&mut self, model: &mut Model) -> Result<bool> {
+    fn ask_all(&mut self, model: &mut Model, files: &dyn Files) -> Result<bool> {
         while let Some(guide) = model.guide.clone().filter(|guide| guide.node.is_some()) {
+            let before = model.revision;
             if !self.ask(model, &guide)? {
                 return Ok(false);
             }
+            // A script can give its answers again.
+            if self.interactive && model.revision != before && model.is_unsaved() {
+                self.keep(model, files)?;
+            }
         }
         Ok(true)
+    }
+
+    /// Whatever ends the conversation, the answers are there at the next start.
+    fn keep(&mut self, model: &Model, files: &dyn Files) -> Result<()> {
+        match files.keep_draft(model) {
+            Ok(()) => Ok(()),
+            Err(why) => self.say(&format!("! unsaved answers cannot be kept for the next start: {}", why.message())),
+        }
     }
 
     /// What is wrong with the file, before anything replaces it.

@@ -41,7 +41,9 @@ pub(super) enum Dialog {
     /// The question before leaving.
     Quit,
     /// The question before writing something that is wrong.
-    Save { lines: Vec<String>, scroll: usize, overwrite: bool },
+    Save { lines: Vec<String>, scroll: usize },
+    /// The file has changed on disk: what differs, and what to do.
+    Conflict { lines: Vec<String>, scroll: usize },
     /// The question whether answers of a session that was cut off are taken over.
     Recover { lines: Vec<String>, scroll: usize },
 }
@@ -105,6 +107,7 @@ impl Dialog {
             Self::Details { .. } | Self::Keys { .. } | Self::Text { .. } => Context::Text,
             Self::Quit => Context::Quit,
             Self::Save { .. } => Context::Save,
+            Self::Conflict { .. } => Context::Conflict,
             Self::Recover { .. } => Context::Recover,
         }
     }

@@ -2,6 +2,7 @@
 //! draft that survives a crash.
 
 use std::cell::RefCell;
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,11 +21,13 @@ pub(super) trait Files {
     fn carry_out(&mut self, model: &Model, effect: &Effect) -> Option<Msg>;
     /// Keeps the answers where a crash does not reach them.
     fn keep_draft(&self, model: &Model) -> Result<()>;
-    /// There is nothing to keep any more.
+    /// There is nothing to keep any more of this session.
     fn forget_draft(&self);
-    /// What the draft of an earlier session would change; nothing when there is none, or when it
-    /// says the same.
+    /// What the draft of a session that was cut off would change; nothing when there is none, or
+    /// when it says the same.
     fn draft(&self, model: &Model) -> Option<Vec<String>>;
+    /// Whether another wizard has unsaved answers to the same file.
+    fn has_others(&self) -> bool;
 }
 
 /// How a form of file is read and written.
@@ -33,6 +36,8 @@ pub(super) trait Form {
     fn save(&mut self, path: &Path, config: &Config<'static>, overwrite: bool) -> Result<()>;
     /// Writes any file.
     fn write(&self, path: &Path, config: &Config<'static>, minimal: bool) -> Result<()>;
+    /// Reads the configuration's own file again: what it has now may be replaced.
+    fn reread(&mut self, path: &Path) -> Result<(Said, Vec<String>)>;
     /// Reads any file: the answers in it, and remarks about what is not right.
     fn read(&self, path: &Path) -> Result<(Said, Vec<String>)>;
     /// Reads a profile.
@@ -43,27 +48,92 @@ pub(super) trait Form {
 pub(super) struct Session<F> {
     form: F,
     path: PathBuf,
-    /// Our own draft, locked as long as we live: another wizard then knows that it is in use.
-    held: RefCell<Option<fs_err::File>>,
+    /// The answers that were read or written last.
+    base: Said,
+    drafts: RefCell<Drafts>,
+}
+
+/// Unsaved answers beside the file. Each session has a draft of its own, locked as long as the
+/// session lives: an unlocked one is what a session that was cut off left.
+#[derive(Default)]
+struct Drafts {
+    /// Our own, once there is one.
+    own: Option<PathBuf>,
+    lock: Option<fs_err::File>,
+    /// That of a session that was cut off, which the user was asked about.
+    offered: Option<PathBuf>,
+}
+
+/// So many wizards at most keep drafts of one file.
+const MOST_DRAFTS: usize = 99;
+
+/// What is locked by a process that lives.
+fn is_locked(path: &Path) -> bool {
+    let file = fs_err::File::open(path).ok();
+    // Without locks, as on some network file systems, nothing is.
+    file.is_some_and(|file| matches!(file.file().try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl<F: Form> Session<F> {
-    /// Over this file.
-    pub(super) fn new(form: F, path: &Path) -> Self {
-        Self { form, path: path.to_owned(), held: RefCell::new(None) }
+    /// Over this file, which has these answers.
+    pub(super) fn new(form: F, path: &Path, base: Said) -> Self {
+        Self { form, path: path.to_owned(), base, drafts: RefCell::default() }
     }
 
-    /// Whether the draft is that of another wizard that still runs.
-    fn is_taken(&self) -> bool {
-        let open = || fs_err::File::open(self.draft_path()).ok();
-        self.held.borrow().is_none() && open().is_some_and(|file| file.try_lock().is_err())
+    /// Beside the file, so that they are found again with it.
+    fn draft_paths(&self) -> impl Iterator<Item = PathBuf> {
+        (1..=MOST_DRAFTS).map(|number| {
+            let mut name = self.path.file_name().unwrap_or_default().to_owned();
+            name.push(".unsaved");
+            if number > 1 {
+                name.push(format!(".{number}"));
+            }
+            self.path.with_file_name(name)
+        })
     }
 
-    /// Beside the file, so that it is found again with it.
-    fn draft_path(&self) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(".unsaved");
-        self.path.with_file_name(name)
+    /// Drafts of others that live, or of sessions that were cut off; the newest first.
+    fn find_drafts(&self, locked: bool) -> Vec<PathBuf> {
+        let own = self.drafts.borrow().own.clone();
+        let others = self.draft_paths().filter(|path| Some(path) != own.as_ref() && path.exists());
+        let mut found: Vec<PathBuf> = others.filter(|path| is_locked(path) == locked).collect();
+        found.sort_by_key(|path| std::cmp::Reverse(fs_err::metadata(path).and_then(|file| file.modified()).ok()));
+        found
+    }
+
+    /// The answers of the configuration's own file now, and what differs there and here from those
+    /// that both began with.
+    fn conflict(&self, model: &Model, why: &str) -> Msg {
+        let mut lines = vec![why.to_owned()];
+        if let Ok((disk, _)) = self.form.read(&self.path) {
+            let with = |said: &Said| {
+                let mut config = model.config.clone();
+                config.say(said);
+                config
+            };
+            let base = with(&self.base);
+            for (title, changed) in [
+                ("Changed in the file:", changed_lines(model, &base, &with(&disk))),
+                ("Changed here:", changed_lines(model, &base, &model.config)),
+            ] {
+                lines.extend([String::new(), title.to_owned()]);
+                lines.extend(if changed.is_empty() { vec!["nothing".to_owned()] } else { changed });
+            }
+        }
+        Msg::Conflict(lines)
+    }
+
+    /// Takes the file as it is now for what this session began with; with the changes that were
+    /// made here, or without them.
+    fn reread(&mut self, model: &Model, merge: bool) -> Result<Msg> {
+        let (disk, remarks) = self.form.reread(&self.path)?;
+        let mut config = model.config.clone();
+        config.say(&disk);
+        if merge {
+            config.redo(&self.base.delta(&model.config.said()));
+        }
+        self.base = disk.clone();
+        Ok(Msg::Taken { disk: Box::new(disk), answers: Box::new(config.said()), merge, remarks })
     }
 
     /// Whether a name, perhaps by way of a link, is that of the configuration's own file.
@@ -85,10 +155,11 @@ impl<F: Form> Files for Session<F> {
         Some(match effect {
             Effect::Save { overwrite } => match self.form.save(&self.path, &model.config, *overwrite) {
                 Ok(()) => {
+                    self.base = model.config.said();
                     self.forget_draft();
                     Msg::Saved
                 }
-                Err(error) if error.class() == Class::Transient => Msg::Conflict(error.message().to_owned()),
+                Err(error) if error.class() == Class::Transient => self.conflict(model, error.message()),
                 Err(error) => not_done(&error),
             },
             Effect::Write { path, .. } if self.is_own(path) => Msg::NotSaved(vec![
@@ -105,52 +176,73 @@ impl<F: Form> Files for Session<F> {
                 Err(error) => not_done(&error),
             },
             Effect::Complete(begin) => Msg::Completed(complete(begin)),
-            // The draft stays until the next one replaces it: there is no moment without.
-            Effect::Recover => self.load(&self.draft_path(), "the session that was cut off"),
+            Effect::Reread { merge } => self.reread(model, *merge).unwrap_or_else(|error| not_done(&error)),
+            // The draft is ours from now on: there is no moment without.
+            Effect::Recover => {
+                let offered = self.drafts.borrow_mut().offered.take()?;
+                let loaded = self.load(&offered, "the session that was cut off");
+                self.hold_draft(offered);
+                loaded
+            }
             Effect::Forget => {
-                self.forget_draft();
+                // It may be gone by now.
+                self.drafts.borrow_mut().offered.take().map(fs_err::remove_file);
                 return None;
             }
-            Effect::Suspend | Effect::Leave => return None,
+            Effect::Suspend | Effect::Leave | Effect::Redraw => return None,
         })
     }
 
     fn keep_draft(&self, model: &Model) -> Result<()> {
-        if self.is_taken() {
-            return Err(Error::precondition("another wizard works on this file"));
-        }
-        self.form.write(&self.draft_path(), &model.config, false)?;
-        let file = fs_err::File::open(self.draft_path())?;
-        // Without locks, as on some network file systems, drafts are kept all the same.
-        file.try_lock().ok();
-        *self.held.borrow_mut() = Some(file);
+        let own = self.drafts.borrow().own.clone();
+        let mut free = self.draft_paths().filter(|path| !path.exists());
+        let path = own.or_else(|| free.next());
+        let path = path.ok_or_else(|| Error::precondition("there are too many drafts beside the file"))?;
+        self.form.write(&path, &model.config, false)?;
+        self.hold_draft(path);
         Ok(())
     }
 
     fn forget_draft(&self) {
-        if self.is_taken() {
-            return;
-        }
-        *self.held.borrow_mut() = None;
-        // It may never have been there.
-        fs_err::remove_file(self.draft_path()).ok();
+        let Drafts { own, lock, .. } = std::mem::take(&mut *self.drafts.borrow_mut());
+        // Another process may have removed it.
+        own.map(fs_err::remove_file);
+        drop(lock);
     }
 
     fn draft(&self, model: &Model) -> Option<Vec<String>> {
-        let path = self.draft_path();
-        if !path.exists() || self.is_taken() {
-            return None;
+        for path in self.find_drafts(false) {
+            let Ok((said, _)) = self.form.read(&path) else { continue };
+            let mut kept = model.config.clone();
+            kept.say(&said);
+            let lines = changed_lines(model, &model.config, &kept);
+            if !lines.is_empty() {
+                self.drafts.borrow_mut().offered = Some(path);
+                return Some(lines);
+            }
+            // It says nothing that the file does not say.
+            fs_err::remove_file(&path).ok();
         }
-        let (said, _) = self.form.read(&path).ok()?;
-        let mut kept = model.config.clone();
-        kept.say(&said);
-        let lines = changed_lines(model, &model.config, &kept);
-        if lines.is_empty() {
-            self.forget_draft();
-            return None;
-        }
-        Some(lines)
+        None
     }
+
+    fn has_others(&self) -> bool {
+        !self.find_drafts(true).is_empty()
+    }
+}
+
+impl<F> Session<F> {
+    fn hold_draft(&self, path: PathBuf) {
+        let lock = fs_err::File::open(&path).ok();
+        // Without locks, as on some network file systems, drafts are kept all the same.
+        lock.as_ref().map(|file| file.file().try_lock());
+        let mut drafts = self.drafts.borrow_mut();
+        (drafts.own, drafts.lock) = (Some(path), lock);
+    }
+}
+
+fn missing(path: &Path) -> Error {
+    Error::config(format!("{} is not there", path.display()))
 }
 
 fn not_done(error: &Error) -> Msg {
@@ -196,9 +288,15 @@ impl Form for Object {
         settings.overwrite(path)
     }
 
+    fn reread(&mut self, path: &Path) -> Result<(Said, Vec<String>)> {
+        let read = self.read(path)?;
+        self.settings = Settings::open(path, Arc::clone(&self.schema))?.ok_or_else(|| missing(path))?;
+        Ok(read)
+    }
+
     fn read(&self, path: &Path) -> Result<(Said, Vec<String>)> {
         let settings = Settings::open(path, Arc::clone(&self.schema))?;
-        let settings = settings.ok_or_else(|| Error::config(format!("{} is not there", path.display())))?;
+        let settings = settings.ok_or_else(|| missing(path))?;
         let errors = settings.check().into_iter().filter(|problem| problem.level == ProblemLevel::Error);
         Ok((settings.config().said(), errors.map(|problem| problem.line(path)).collect()))
     }
@@ -244,8 +342,13 @@ impl Form for DotConfig {
         replace_file(path, &write(config, &self.prefix), Privacy::Shared)
     }
 
+    fn reread(&mut self, path: &Path) -> Result<(Said, Vec<String>)> {
+        self.original = read_file(path)?;
+        self.read(path)
+    }
+
     fn read(&self, path: &Path) -> Result<(Said, Vec<String>)> {
-        let text = read_file(path)?.ok_or_else(|| Error::config(format!("{} is not there", path.display())))?;
+        let text = read_file(path)?.ok_or_else(|| missing(path))?;
         let mut config = self.schema.config();
         let found = dotconfig::read(&mut config, &text, &self.prefix);
         let remarks = found.iter().map(|(line, finding)| format!("{}:{line}: {finding}", path.display())).collect();

@@ -11,7 +11,6 @@ use super::keymap::Context;
 use super::line_edit::LineEdit;
 use super::model::Model;
 use super::rows::{self, RowKind};
-use super::update::line_for;
 
 /// The position in the questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +109,7 @@ fn answer(model: &Model, node: NodeId) -> Answer {
         RowKind::Text(symbol) => {
             let current = model.config.value(symbol);
             let words = model.schema.rule(symbol).format.as_ref().and_then(|format| format.words());
-            let Some(words) = words else { return Answer::Text(line_for(&model.schema, symbol, current)) };
+            let Some(words) = words else { return Answer::Text(LineEdit::selected(current)) };
             words.iter().map(|word| option_of(model, symbol, word, current)).collect()
         }
         RowKind::Menu | RowKind::Comment => return Answer::Nothing,

@@ -36,7 +36,7 @@ impl Input {
         }
         match self {
             Self::Key(key) => translate(model.context(), *key),
-            Self::Paste(text) => Some(Msg::Type(text.clone())),
+            Self::Paste(text) => Some(Msg::Paste(text.clone())),
             Self::Wheel(lines) => Some(Msg::Move(*lines)),
             Self::Click(at) => hit(model, area, *at),
         }

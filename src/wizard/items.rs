@@ -130,6 +130,35 @@ impl Items {
         self.cursor = row.min(self.rows.len().saturating_sub(1));
     }
 
+    /// Whether an element has fields with names.
+    pub(super) fn is_records(&self) -> bool {
+        self.kind == Kind::Records
+    }
+
+    /// Adds an element for each line behind the one under the cursor, or none when one is wrong.
+    pub(super) fn insert_lines(&mut self, lines: &[&str]) -> Result<(), String> {
+        let separated = self.kind != Kind::Records;
+        let texts = |line: &&str| match (self.kind, line.split_once('=')) {
+            (Kind::List, _) => Ok(vec![line.trim_end_matches(',').to_owned()]),
+            (Kind::Map, Some((key, value))) => Ok(vec![key.trim().to_owned(), value.trim().to_owned()]),
+            (Kind::Map, None) => Err(format!("`{line}`: expected KEY=VALUE in each line")),
+            (Kind::Records, _) => Err("an element has several fields: add it with a, then paste into one".to_owned()),
+        };
+        let rows = lines.iter().map(texts).collect::<Result<Vec<_>, String>>()?;
+        for row in &rows {
+            let wrong =
+                self.columns.iter().zip(row).find_map(|(field, text)| Some((text, judge(field, text, separated)?)));
+            if let Some((text, why)) = wrong {
+                return Err(format!("nothing was added: `{text}`: {why}"));
+            }
+        }
+        self.wrong = None;
+        let at = (self.cursor + 1).min(self.rows.len());
+        self.cursor = (at + rows.len()).saturating_sub(1);
+        self.rows.splice(at..at, rows);
+        Ok(())
+    }
+
     /// Removes the element under the cursor.
     pub(super) fn remove(&mut self) {
         self.wrong = None;
@@ -187,7 +216,7 @@ impl Fields {
 
     /// One of its texts in an editor of its own.
     pub(super) fn cell(&self, column: usize) -> Cell {
-        let (field, line) = (self.columns[column].clone(), LineEdit::new(&self.texts[column]));
+        let (field, line) = (self.columns[column].clone(), LineEdit::selected(&self.texts[column]));
         Cell { column, field, line, separated: self.separated }
     }
 }

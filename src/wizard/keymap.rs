@@ -63,13 +63,15 @@ pub(super) enum Context {
     Quit,
     /// The question before writing what is wrong.
     Save,
+    /// The question before replacing what another process wrote.
+    Conflict,
     /// The question about answers that were not saved.
     Recover,
 }
 
 impl Context {
     /// All contexts, in the order of the help.
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Menu,
         Self::Search,
         Self::Edit,
@@ -86,6 +88,7 @@ impl Context {
         Self::Summary,
         Self::Quit,
         Self::Save,
+        Self::Conflict,
         Self::Recover,
     ];
 
@@ -108,6 +111,7 @@ impl Context {
             Self::Summary => "At the end of the guide",
             Self::Quit => "Before leaving",
             Self::Save => "Before saving",
+            Self::Conflict => "When the file has changed on disk",
             Self::Recover => "After a session that was cut off",
         }
     }
@@ -135,8 +139,8 @@ const fn bind(context: Context, keys: &'static [Key], msg: Msg, help: &'static s
 }
 
 use Context::{
-    Edit, Fields, GuideOptions, GuideText, Items, Menu, Path, Pick, Preview, Problems, Quit, Recover, Repair, Save,
-    Search, Summary, Text,
+    Conflict, Edit, Fields, GuideOptions, GuideText, Items, Menu, Path, Pick, Preview, Problems, Quit, Recover, Repair,
+    Save, Search, Summary, Text,
 };
 use Key::{Backspace, Char, Ctrl, Delete, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
 
@@ -315,6 +319,26 @@ static BINDINGS: &[Binding] = &[
     bind(Save, &[Esc, Enter, Char('c'), Char('n'), Char('q'), Ctrl('c')], Msg::Cancel, "back", "back"),
     bind(Save, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
     bind(Save, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(
+        Conflict,
+        &[Char('m'), Enter],
+        Msg::Reread { merge: true },
+        "keep both: the file, with your changes",
+        "keep both",
+    ),
+    bind(
+        Conflict,
+        &[Char('r')],
+        Msg::Reread { merge: false },
+        "the file as it is; your changes go, u brings them back",
+        "reload",
+    ),
+    bind(Conflict, &[Char('s')], Msg::SaveAnyway, "save yours over it", "save yours over it"),
+    bind(Conflict, &[Esc, Char('q'), Ctrl('c')], Msg::Cancel, "back", "back"),
+    bind(Conflict, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(Conflict, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(Conflict, &[PageUp], Msg::Move(-PAGE), "ten lines up", ""),
+    bind(Conflict, &[PageDown], Msg::Move(PAGE), "ten lines down", ""),
     bind(Recover, &[Enter, Char('y')], Msg::Accept, "take them over", "take them over"),
     bind(Recover, &[Char('n'), Char('d')], Msg::Refuse, "throw them away", "throw them away"),
     bind(Recover, &[Esc, Ctrl('c'), Char('q')], Msg::Quit, "quit and decide later", "quit and decide later"),
@@ -327,6 +351,7 @@ pub(super) fn translate(context: Context, key: Key) -> Option<Msg> {
     let bound = bindings(context).find(|binding| binding.keys.contains(&key)).map(|binding| binding.msg.clone());
     match key {
         Ctrl('z') if bound.is_none() => Some(Msg::Suspend),
+        Ctrl('l') if bound.is_none() => Some(Msg::Redraw),
         F(1) if bound.is_none() && context != Text => Some(Msg::Keys),
         Char(c) if bound.is_none() && context.is_typed() => Some(Msg::Type(c.to_string())),
         _ => bound,
@@ -428,6 +453,13 @@ mod tests {
         for context in Context::ALL {
             assert!(translate(context, Esc).is_some(), "{context:?} has no way back");
             assert!(translate(context, Ctrl('c')).is_some(), "{context:?} ignores Ctrl-C");
+        }
+    }
+
+    #[test]
+    fn the_screen_can_be_drawn_again_everywhere() {
+        for context in Context::ALL {
+            assert_eq!(translate(context, Ctrl('l')), Some(Msg::Redraw), "{context:?}");
         }
     }
 

@@ -18,13 +18,19 @@ impl LineEdit {
         Self { text: text.to_owned(), cursor: text.len(), selected: false }
     }
 
-    /// The same for a text that is rarely changed and mostly replaced: a number.
+    /// The same for a value that stands: what is typed first replaces it, a key that moves the cursor
+    /// keeps it.
     pub(super) fn selected(text: &str) -> Self {
         Self { selected: true, ..Self::new(text) }
     }
 
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether what is typed first takes the place of all.
+    pub(super) const fn is_selected(&self) -> bool {
+        self.selected && !self.text.is_empty()
     }
 
     pub(super) fn before_cursor(&self) -> &str {

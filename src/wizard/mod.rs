@@ -118,8 +118,9 @@ impl Wizard {
         }
         // On top of everything: it must not be overlooked.
         update::greet(&mut model, greeting(path, &settings));
+        let base = model.config.said();
         let form = files::Object { settings, schema, source: source.clone() };
-        Ok(Self { model, files: Box::new(files::Session::new(form, path)) })
+        Ok(Self { model, files: Box::new(files::Session::new(form, path, base)) })
     }
 
     /// Over any Kconfig tree and its `.config`; `text` is what the file has, if there is one.
@@ -139,12 +140,16 @@ impl Wizard {
         let remarks = found.map(|(line, finding)| format!("{}:{line}: {finding}", path.display()));
         update::greet(&mut model, remarks.collect());
         let form = files::DotConfig { schema: Arc::clone(schema), prefix: prefix.to_owned(), original: text };
-        Self { model, files: Box::new(files::Session::new(form, path)) }
+        let base = model.config.said();
+        Self { model, files: Box::new(files::Session::new(form, path, base)) }
     }
 
     /// Runs on this process's terminal; the user's input is written into `record`.
     pub(crate) fn run(mut self, record: Option<&Path>) -> Result<End> {
         self.look_around();
+        if self.files.has_others() {
+            self.model.complain(terminal::OTHERS);
+        }
         if let Some(lines) = self.files.draft(&self.model) {
             self.model.dialogs.push(Dialog::Recover { lines, scroll: 0 });
         }

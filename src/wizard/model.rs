@@ -280,14 +280,18 @@ impl Model {
         unanswered && self.known.as_ref().is_some_and(|known| !known.contains(&symbol))
     }
 
-    /// Whether the input is hidden.
-    pub(super) fn is_typing_a_secret(&self) -> bool {
-        let symbol = match (self.dialogs.last(), &self.guide) {
+    /// The setting whose text is being typed.
+    pub(super) fn typed_symbol(&self) -> Option<SymbolId> {
+        match (self.dialogs.last(), &self.guide) {
             (Some(Dialog::Edit { symbol, .. }), _) => Some(*symbol),
             (None, Some(guide)) => guide.node.and_then(|node| self.schema.tree().node(node).symbol),
             _ => None,
-        };
-        symbol.is_some_and(|symbol| self.schema.rule(symbol).secret)
+        }
+    }
+
+    /// Whether the input is hidden.
+    pub(super) fn is_typing_a_secret(&self) -> bool {
+        self.typed_symbol().is_some_and(|symbol| self.schema.rule(symbol).secret)
     }
 
     /// What is wrong with this symbol, if anything.

@@ -104,8 +104,28 @@ pub(super) enum Msg {
     Completed(Vec<String>),
     /// The file could not be written; the lines say why.
     NotSaved(Vec<String>),
-    /// The file on disk is not the one that was read.
-    Conflict(String),
+    /// The file on disk is not the one that was read; the lines say what differs.
+    Conflict(Vec<String>),
+    /// Take the file as it is now, with the changes that were made here or without.
+    Reread {
+        /// With them.
+        merge: bool,
+    },
+    /// That was done.
+    Taken {
+        /// The answers on disk.
+        disk: Box<kconfig::history::Said>,
+        /// The answers from now on.
+        answers: Box<kconfig::history::Said>,
+        /// Whether changes that were made here are among them.
+        merge: bool,
+        /// What was wrong in the file.
+        remarks: Vec<String>,
+    },
+    /// Lines that were pasted.
+    Paste(String),
+    /// Draw everything again: another program wrote on the screen.
+    Redraw,
 }
 
 /// Where the editor's cursor goes.
@@ -142,6 +162,13 @@ pub(super) enum Effect {
     LoadProfile(String),
     /// Find the files and directories that begin so.
     Complete(String),
+    /// Read the configuration's own file again.
+    Reread {
+        /// With the changes that were made here.
+        merge: bool,
+    },
+    /// Draw everything again.
+    Redraw,
     /// Read what a session that was cut off left behind.
     Recover,
     /// Throw that away.

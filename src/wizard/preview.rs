@@ -91,7 +91,10 @@ fn hide_secrets(model: &Model, object: &mut Value) {
 
 fn from_saved(model: &Model) -> Vec<String> {
     match &model.saved {
-        None => vec![format!("{} does not exist yet.", model.file)],
+        None => {
+            let changed = differences(model, &values(model, &model.schema.config()), &values(model, &model.config));
+            [vec![format!("{} does not exist yet.", model.file)], changed].concat()
+        }
         Some(Saved::Said(said)) => {
             let mut before = model.config.clone();
             before.say(said);

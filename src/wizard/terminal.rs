@@ -19,7 +19,6 @@ use ratatui::{DefaultTerminal, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 
-use super::dialog::Dialog;
 use super::files::Files;
 use super::input::Input;
 use super::keymap::Key;
@@ -175,7 +174,7 @@ fn is_hung_up() -> bool {
 pub(super) fn run(model: &mut Model, files: &mut dyn Files, recorder: &mut Recorder) -> Result<bool> {
     let signals = Signals::watch()?;
     let mut screen = Screen::open()?;
-    let mut draft = Draft { kept: model.revision, since: None };
+    let mut draft = Draft { kept: model.revision, since: None, others: false };
     let end = converse(&signals, &mut screen, model, files, recorder, &mut draft);
     if end.is_err() {
         draft.keep(model, files);
@@ -198,7 +197,7 @@ fn converse(
     let mut written = false;
     screen.draw(model)?;
     loop {
-        let event = wait(signals, &mut || draft.keep(model, files))?;
+        let event = wait(signals, &mut || draft.keep_and_tell(model, files))?;
         if signals.was_woken() {
             screen.reopen()?;
         }
@@ -209,16 +208,14 @@ fn converse(
             while let Some(msg) = next.take() {
                 match update(model, msg) {
                     Some(Effect::Leave) => {
-                        // A question about old answers that was put off is asked again.
-                        if !matches!(model.dialogs.last(), Some(Dialog::Recover { .. })) {
-                            files.forget_draft();
-                        }
+                        files.forget_draft();
                         return Ok(written);
                     }
                     Some(Effect::Suspend) => {
                         draft.keep(model, files);
                         screen.suspend()?;
                     }
+                    Some(Effect::Redraw) => screen.reopen()?,
                     Some(effect) => {
                         next = files.carry_out(model, &effect);
                         written |= next == Some(Msg::Saved);
@@ -238,7 +235,13 @@ struct Draft {
     kept: u64,
     /// Since when there are others.
     since: Option<Instant>,
+    /// Whether it was looked whether another wizard is at work.
+    others: bool,
 }
+
+/// What is said of another wizard that is at work on the same file.
+pub(super) const OTHERS: &str =
+    "another wizard is open on this file, with unsaved answers: who saves last is asked what to do with both";
 
 /// Writing a large tree takes longer than a key may; while the user types without a pause, answers
 /// are saved at this interval.
@@ -254,6 +257,13 @@ impl Draft {
         }
     }
 
+    /// The same; whether there is something to tell about it.
+    fn keep_and_tell(&mut self, model: &mut Model, files: &dyn Files) -> bool {
+        let before = model.notice.clone();
+        self.keep(model, files);
+        model.notice != before
+    }
+
     /// Whatever ends the wizard from here on, these answers are there at the next start.
     fn keep(&mut self, model: &mut Model, files: &dyn Files) {
         self.since = None;
@@ -261,27 +271,30 @@ impl Draft {
             return;
         }
         if !model.is_unsaved() {
-            files.forget_draft();
-        } else if let Err(why) = files.keep_draft(model) {
+            return files.forget_draft();
+        }
+        if let Err(why) = files.keep_draft(model) {
             model.complain(format!("unsaved answers cannot be kept for the next start: {}", why.message()));
+        } else if !std::mem::replace(&mut self.others, true) && files.has_others() {
+            model.complain(OTHERS);
         }
     }
 }
 
-/// The next event; nothing when it is time to look at the signals' traces on the screen. Deferred
-/// work is done while no key is pressed.
-fn wait(signals: &Signals, idle: &mut dyn FnMut()) -> Result<Option<Event>> {
+/// The next event; nothing when there is something to draw without one: what signals did to the
+/// screen, what deferred work, which is done while no key is pressed, has to tell.
+fn wait(signals: &Signals, idle: &mut dyn FnMut() -> bool) -> Result<Option<Event>> {
     loop {
         signals.check()?;
         let ready = event::poll(TIMEOUT).context("cannot read from the terminal")?;
         if ready {
             return event::read().map(Some).context("cannot read from the terminal");
         }
-        idle();
+        let tells = idle();
         if is_hung_up() {
             return Err(ended_by("its terminal's end"));
         }
-        if signals.woken.load(Ordering::Relaxed) != 0 {
+        if tells || signals.woken.load(Ordering::Relaxed) != 0 {
             return Ok(None);
         }
     }

@@ -239,7 +239,7 @@ fn a_terminal_that_goes_away_ends_it_without_saving() {
         let mut test_env = TestEnv::sit_down_with(Some("{}"), controlled);
         test_env.types("\r\r");
         test_env.sees("valid; example");
-        test_env.types("x\r");
+        test_env.types("\x05x\r");
         test_env.sees("kubernetesx");
         let (mut wizard, dir) = test_env.hangs_up(idle);
         assert_eq!(wizard.ends(), Some(130), "told by a signal: {controlled}, waiting for a key: {idle}");
@@ -293,6 +293,7 @@ fn a_second_wizard_leaves_the_answers_of_the_first_alone() {
     command.arg(first.dir.path().join(".config.json"));
     let mut second = TestEnv::start(tempfile::tempdir().unwrap(), command, true);
     second.sees("Phase 3: Deploying Addons");
+    second.sees("another wizard is open on this file");
     assert!(!second.contents().contains("Unsaved answers"), "{}", second.contents());
     second.types("q");
     second.leaves(0);

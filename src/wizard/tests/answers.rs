@@ -113,26 +113,48 @@ fn what_cannot_be_written_keeps_the_wizard_open() {
 
 #[test]
 fn a_file_changed_on_disk_is_overwritten_only_on_request() {
-    let session =
-        Session::ours().into("Phase 3: Deploying Addons").press(" s").tell(Msg::Conflict("changed".to_owned()));
-    assert_eq!(session.press("<Esc>").effects, [Effect::Save { overwrite: false }]);
-    let session = Session::ours()
-        .into("Phase 3: Deploying Addons")
-        .press(" s")
-        .tell(Msg::Conflict("changed".to_owned()))
-        .press("s");
-    assert_eq!(session.effects.last(), Some(&Effect::Save { overwrite: true }));
+    let conflict = || {
+        let session = Session::ours().into("Phase 3: Deploying Addons").press(" s");
+        session.tell(Msg::Conflict(vec!["changed".to_owned()]))
+    };
+    assert_eq!(conflict().press("<Esc>").effects, [Effect::Save { overwrite: false }]);
+    assert_eq!(conflict().press("s").effects.last(), Some(&Effect::Save { overwrite: true }));
+    for (key, merge) in [("m", true), ("<Enter>", true), ("r", false)] {
+        assert_eq!(conflict().press(key).effects.last(), Some(&Effect::Reread { merge }), "{key}");
+    }
 }
 
 #[test]
-fn pasted_text_stays_on_one_line_and_out_of_the_menus() {
-    let session = Session::ours().tell(Msg::Type("qqq".to_owned()));
+fn what_is_typed_first_replaces_a_value_and_a_moved_cursor_keeps_it() {
+    let name = |keys: &str| {
+        let session = Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter>").press(keys);
+        session.press("<Enter>").value("phase1.cluster_name").to_owned()
+    };
+    assert_eq!([name("prod"), name("<End>2"), name("<Left>1")], ["prod", "kubernetes2", "kubernete1s"]);
+}
+
+#[test]
+fn one_line_takes_one_pasted_line_and_the_menus_take_none() {
+    let paste = |text: &str| Msg::Paste(text.to_owned());
+    let session = Session::ours().tell(paste("qqq\nq"));
     assert_eq!(session.effects, []);
-    let session = session
-        .into("Phase 1: Cluster Resource Provisioning")
-        .press("<Enter><C-u>")
-        .tell(Msg::Type("two\nlines".to_owned()));
-    assert_eq!(session.press("<Enter>").value("phase1.cluster_name"), "twolines");
+    let session = session.into("Phase 1: Cluster Resource Provisioning").press("<Enter>");
+    let session = session.tell(paste("two\nlines"));
+    assert_eq!(session.notice(), "this takes one line, and 2 were pasted: nothing was inserted");
+    assert_eq!(session.tell(paste("one\r\n")).press("<Enter>").value("phase1.cluster_name"), "one");
+}
+
+#[test]
+fn pasted_lines_become_elements_of_a_list() {
+    let (setting, lines) = ("phase2.apiserver.extra_sans", " a.example\n\nb.example,\r\nc.example\n");
+    let paste = || Msg::Paste(lines.to_owned());
+    let opened = || Session::ours().to(setting).press("<Enter>");
+    for session in [opened().tell(paste()), opened().press("a").tell(paste())] {
+        assert_eq!(session.press("<Esc>").value(setting), "a.example,b.example,c.example");
+    }
+    let wrong = opened().tell(Msg::Paste("a.example\nno name\n".to_owned()));
+    assert!(wrong.notice().starts_with("nothing was added: `no name`"), "{}", wrong.notice());
+    assert_eq!(wrong.press("<Esc>").value(setting), "");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod answers;
+mod files;
 mod screens;
 mod ways;
 

@@ -39,7 +39,7 @@ screens! {
     quit_question: Session::ours().into("Phase 3: Deploying Addons").press(" q");
     quit_new_file: Session::over(Schema::load(&TreeSource::embedded()).unwrap(), false).press("q");
     save_question: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Pod CIDR").press("<Enter><C-u>10.96.0.0/12<Enter>s");
-    conflict: Session::ours().tell(Msg::Conflict(".config.json was changed by another process meanwhile".to_owned()));
+    conflict: Session::ours().tell(Msg::Conflict(vec![".config.json was changed by another process meanwhile".to_owned(), String::new(), "Changed in the file:".to_owned(), "~ phase1.num_nodes: 1 -> 4".to_owned()]));
     not_saved: Session::ours().tell(Msg::NotSaved(vec!["error: cannot write .config.json".to_owned(), "next: free disk space".to_owned()]));
     every_kind: Session::everything().at("Colour");
     begin_question: Session::new_file();

@@ -8,7 +8,7 @@ fn every_change_can_be_taken_back_and_made_again() {
         .to("phase1.num_nodes")
         .press("<Enter>10<Enter>")
         .to("phase1.cluster_name")
-        .press("<Enter>x<Enter>");
+        .press("<Enter><End>x<Enter>");
     let session = session.to("phase2.security.audit").press(" ");
     let values = |session: &Session| {
         ["phase1.num_nodes", "phase1.cluster_name", "phase2.kube_context_name", "phase2.security.audit"]

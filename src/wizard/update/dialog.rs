@@ -81,7 +81,8 @@ fn change(model: &mut Model, msg: &Msg) {
             | Dialog::Details { scroll: at, .. }
             | Dialog::Keys { scroll: at }
             | Dialog::Text { scroll: at, .. }
-            | Dialog::Save { scroll: at, .. },
+            | Dialog::Save { scroll: at, .. }
+            | Dialog::Conflict { scroll: at, .. },
         ) => scroll(at, msg),
         Some(Dialog::Quit) | None => {}
     }
@@ -110,6 +111,36 @@ fn change_search(model: &mut Model, msg: &Msg) {
     {
         search.look(index, |node| model.config.node_visible(node));
     }
+}
+
+/// What a paste means: lines become elements where a list is edited, everything else takes one line.
+pub(super) fn paste(model: &mut Model, text: &str) -> Option<Msg> {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {
+        if let Err(why) = items.insert_lines(&lines) {
+            model.complain(why);
+        }
+        return None;
+    }
+    if lines.len() < 2 {
+        return Some(Msg::Type(text.trim_end_matches(['\r', '\n']).to_owned()));
+    }
+    if matches!(model.dialogs.last(), Some(Dialog::Cell(_)))
+        && let Some(at) = model.dialogs.iter().rposition(|dialog| matches!(dialog, Dialog::Items(_)))
+        && let Dialog::Items(items) = &mut model.dialogs[at]
+        && !items.is_records()
+    {
+        match items.insert_lines(&lines) {
+            Ok(()) => model.dialogs.truncate(at + 1),
+            Err(why) => model.complain(why),
+        }
+        return None;
+    }
+    if model.typed_symbol().is_some_and(|symbol| matches!(model.schema.rule(symbol).format, Some(Format::List(_)))) {
+        return Some(Msg::Type(lines.join(",")));
+    }
+    model.complain(format!("this takes one line, and {} were pasted: nothing was inserted", lines.len()));
+    None
 }
 
 /// Closes the innermost dialog. An element of one part is its part: both are closed.

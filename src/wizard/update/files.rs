@@ -8,22 +8,23 @@ use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
 
-pub(super) fn save(model: &mut Model, overwrite: bool) -> Option<Effect> {
+pub(super) fn save(model: &mut Model) -> Option<Effect> {
     if !model.is_unsaved() && !model.is_stale {
         model.say("nothing to save: the file has these answers already");
         return model.leaving.then_some(Effect::Leave);
     }
     if model.problems.is_empty() {
-        return Some(Effect::Save { overwrite });
+        return Some(Effect::Save { overwrite: false });
     }
     let lines = model.problems.iter().map(|problem| problem.message.clone()).collect();
-    model.dialogs.push(Dialog::Save { lines, scroll: 0, overwrite });
+    model.dialogs.push(Dialog::Save { lines, scroll: 0 });
     None
 }
 
 pub(super) fn save_anyway(model: &mut Model) -> Option<Effect> {
     match model.dialogs.pop() {
-        Some(Dialog::Save { overwrite, .. }) => Some(Effect::Save { overwrite }),
+        Some(Dialog::Save { .. }) => Some(Effect::Save { overwrite: false }),
+        Some(Dialog::Conflict { .. }) => Some(Effect::Save { overwrite: true }),
         _ => None,
     }
 }
@@ -38,6 +39,40 @@ pub(super) fn saved(model: &mut Model) -> Option<Effect> {
     model.answered();
     model.say(format!("saved {}", model.file));
     model.leaving.then_some(Effect::Leave)
+}
+
+/// The file was read again: from now on the answers are these, as one change that can be taken back.
+pub(super) fn taken(model: &mut Model, disk: &Said, answers: &Said, merge: bool, remarks: Vec<String>) {
+    model.dialogs.pop();
+    let mine = model.config.said();
+    model.config.say(disk);
+    model.saved = Some(model.to_save());
+    model.config.say(&mine);
+    let file = model.file.clone();
+    take_over(model, &format!("the answers of {file}"), answers);
+    model.say(if merge {
+        format!("{file} was read again, and your changes were made to it; s saves")
+    } else {
+        format!("{file} was read again; u brings your answers back")
+    });
+    if !remarks.is_empty() {
+        super::open_text(model, "Not all of it could be taken over", remarks);
+    }
+}
+
+fn take_over(model: &mut Model, what: &str, said: &Said) {
+    let taken = model.change(what.to_owned(), |config| {
+        config.say(said);
+        Ok(())
+    });
+    debug_assert!(taken.is_ok(), "answers that were said once can be said again");
+    // What was said may be what was said before, and what is saved another thing.
+    model.answered();
+    if model.guide.is_some() {
+        model.guide = Some(Guide::start(model));
+    }
+    let node = model.row().map(|row| row.node);
+    model.stay_at(node);
 }
 
 /// Asks for a file.
@@ -92,16 +127,7 @@ pub(super) fn accept_path(model: &mut Model) -> Option<Effect> {
 
 /// Takes over all answers, as one change that can be taken back.
 pub(super) fn loaded(model: &mut Model, from: &str, said: &Said, remarks: Vec<String>) {
-    let taken = model.change(format!("the answers of {from}"), |config| {
-        config.say(said);
-        Ok(())
-    });
-    debug_assert!(taken.is_ok(), "answers that were said once can be said again");
-    if model.guide.is_some() {
-        model.guide = Some(Guide::start(model));
-    }
-    let node = model.row().map(|row| row.node);
-    model.stay_at(node);
+    take_over(model, &format!("the answers of {from}"), said);
     model.say(format!("took over the answers of {from}; u takes that back"));
     let refusals = refusals(model);
     if !remarks.is_empty() {

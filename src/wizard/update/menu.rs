@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use kconfig::{NodeId, SetError, SymbolId, Tri};
 
 use super::files;
-use crate::config::Schema;
 use crate::wizard::dialog::{Dialog, Pick, PickPurpose};
 use crate::wizard::guide::option_of;
 use crate::wizard::items::Items;
@@ -105,15 +104,8 @@ pub(super) fn editor(model: &Model, symbol: SymbolId, current: &str, title: &str
     }
     match format.filter(|_| !schema.rule(symbol).secret).and_then(|format| Items::open(symbol, format, current)) {
         Some(items) => Dialog::Items(items),
-        None => Dialog::Edit { symbol, line: line_for(schema, symbol, current), completions: Vec::new() },
+        None => Dialog::Edit { symbol, line: LineEdit::selected(current), completions: Vec::new() },
     }
-}
-
-/// The line with the present value: the first digit of a number replaces it, a text is gone on
-/// with.
-pub(in crate::wizard) fn line_for(schema: &Schema, symbol: SymbolId, current: &str) -> LineEdit {
-    let number = schema.tree().get(symbol).kind.is_numeric();
-    if number { LineEdit::selected(current) } else { LineEdit::new(current) }
 }
 
 /// Turns a bool over; a tristate goes through the values that it may have.

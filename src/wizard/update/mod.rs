@@ -12,7 +12,7 @@ use super::model::Model;
 use super::msg::{Effect, Msg};
 use super::preview::{Preview, Tab};
 
-pub(super) use self::menu::{line_for, lock_reason};
+pub(super) use self::menu::lock_reason;
 
 /// Takes one message.
 pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
@@ -27,12 +27,16 @@ pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
 
 fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
     match msg {
-        Msg::Save => return files::save(model, false),
+        Msg::Paste(text) => {
+            let typed = dialog::paste(model, &text)?;
+            return take(model, typed);
+        }
+        Msg::Save => return files::save(model),
         Msg::SaveAnyway => return files::save_anyway(model),
         Msg::SaveAndLeave => {
             model.dialogs.clear();
             model.leaving = true;
-            return files::save(model, false);
+            return files::save(model);
         }
         Msg::Quit => return quit(model),
         Msg::Discard => return Some(Effect::Leave),
@@ -41,10 +45,13 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
         Msg::Written(path) => model.say(format!("wrote {path}")),
         Msg::Loaded(from, said, remarks) => files::loaded(model, &from, &said, remarks),
         Msg::NotSaved(lines) => open_text(model, "That did not work", lines),
-        Msg::Conflict(why) => {
-            let lines = vec![why, "Saving anyway replaces what is there now.".to_owned()];
-            model.dialogs.push(Dialog::Save { lines, scroll: 0, overwrite: true });
+        Msg::Conflict(lines) => model.dialogs.push(Dialog::Conflict { lines, scroll: 0 }),
+        Msg::Reread { merge } => {
+            model.leaving = false;
+            return Some(Effect::Reread { merge });
         }
+        Msg::Taken { disk, answers, merge, remarks } => files::taken(model, &disk, &answers, merge, remarks),
+        Msg::Redraw => return Some(Effect::Redraw),
         Msg::Refuse => {
             model.dialogs.pop();
             return Some(Effect::Forget);
@@ -119,6 +126,7 @@ pub(super) fn settle(model: &mut Model, below: usize) {
                 | Dialog::Keys { scroll }
                 | Dialog::Text { scroll, .. }
                 | Dialog::Save { scroll, .. }
+                | Dialog::Conflict { scroll, .. }
                 | Dialog::Recover { scroll, .. },
             ),
             _,

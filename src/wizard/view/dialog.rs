@@ -45,7 +45,8 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
             draw_lines(theme, title, lines, *scroll, area, buffer)
         }
         Dialog::Quit => draw_quit(model, theme, area, buffer),
-        Dialog::Save { lines, scroll, overwrite } => draw_save(theme, lines, *scroll, *overwrite, area, buffer),
+        Dialog::Save { lines, scroll } => draw_save(theme, lines, *scroll, area, buffer),
+        Dialog::Conflict { lines, scroll } => draw_conflict(theme, lines, *scroll, area, buffer),
         Dialog::Recover { lines, scroll } => draw_recover(theme, lines, *scroll, area, buffer),
     }
 }
@@ -149,20 +150,19 @@ fn draw_quit(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) -> Dr
     Drawn::default()
 }
 
-fn draw_save(
-    theme: Theme,
-    reasons: &[String],
-    scroll: usize,
-    overwrite: bool,
-    area: Rect,
-    buffer: &mut Buffer,
-) -> Drawn {
-    let title = if overwrite { "The file has changed on disk" } else { "Something is not right yet" };
+fn draw_save(theme: Theme, reasons: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
     let mut lines: Vec<Line<'static>> =
         reasons.iter().map(|reason| Line::styled(reason.clone(), theme.error())).collect();
     lines.push(Line::default());
     lines.extend(answers(Context::Save));
-    draw_lines(theme, title, lines, scroll, area, buffer)
+    draw_lines(theme, "Something is not right yet", lines, scroll, area, buffer)
+}
+
+fn draw_conflict(theme: Theme, differences: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
+    let mut lines: Vec<Line<'static>> = differences.iter().map(|line| Line::raw(line.clone())).collect();
+    lines.push(Line::default());
+    lines.extend(answers(Context::Conflict));
+    draw_lines(theme, "The file has changed on disk", lines, scroll, area, buffer)
 }
 
 fn draw_recover(theme: Theme, changes: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {

@@ -135,7 +135,8 @@ pub(super) fn draw_field(line: &LineEdit, secret: bool, area: Rect, buffer: &mut
         hidden += before[hidden..].chars().next().map_or(1, char::len_utf8);
     }
     buffer.set_style(area, Theme::cursor());
-    buffer.set_stringn(area.x, area.y, &text[hidden..], usize::from(area.width), Theme::cursor());
+    let style = if line.is_selected() { Theme::cursor().underlined() } else { Theme::cursor() };
+    buffer.set_stringn(area.x, area.y, &text[hidden..], usize::from(area.width), style);
     let column = u16::try_from(Span::raw(&before[hidden..]).width()).unwrap_or(0);
     Position { x: area.x + column, y: area.y }
 }

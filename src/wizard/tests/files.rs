@@ -1,0 +1,95 @@
+//! The files of two sessions at once: drafts and conflicts.
+
+use std::path::Path;
+
+use super::*;
+use crate::wizard::files::{DotConfig, Files as _, Session as FileSession};
+
+/// A session over a file of the tree, and what it knows.
+fn open(path: &Path) -> (FileSession<DotConfig>, Model) {
+    let schema = Arc::clone(&Session::everything().model.schema);
+    let mut config = schema.config();
+    let original = fs_err::read_to_string(path).ok();
+    original.as_ref().map(|text| kconfig::dotconfig::read(&mut config, text, ""));
+    let base = config.said();
+    let form = Form::DotConfig { prefix: String::new() };
+    let saved = Some(Saved::Said(Box::new(base.clone())));
+    let model = Model::new(Arc::clone(&schema), config, path.display().to_string(), form, saved);
+    (FileSession::new(DotConfig { schema, prefix: String::new(), original }, path, base), model)
+}
+
+fn set(model: &mut Model, name: &str, value: &str) {
+    let symbol = model.schema.find(name).unwrap();
+    model.change(name.to_owned(), |config| config.set(symbol, value)).unwrap();
+}
+
+#[test]
+fn each_session_keeps_a_draft_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(".config");
+    let drafts = || {
+        let entries =
+            fs_err::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = entries.collect();
+        names.sort();
+        names
+    };
+    let ((first, mut mine), (second, mut theirs), (third, other)) = (open(&path), open(&path), open(&path));
+    assert!(!third.has_others());
+    set(&mut mine, "MASK", "0x1");
+    first.keep_draft(&mine).unwrap();
+    assert!(second.has_others() && !first.has_others());
+    assert_eq!(second.draft(&theirs), None, "its wizard lives");
+    set(&mut theirs, "MASK", "0x2");
+    second.keep_draft(&theirs).unwrap();
+    assert_eq!(drafts(), [".config.unsaved", ".config.unsaved.2"]);
+    // One that has no draft leaves those of others alone, also when they are cut off.
+    drop(first);
+    third.forget_draft();
+    assert_eq!(drafts(), [".config.unsaved", ".config.unsaved.2"]);
+    assert_eq!(third.draft(&other).unwrap(), ["~ MASK: 0x1f -> 0x1"]);
+    let mut third = third;
+    assert!(matches!(third.carry_out(&other, &Effect::Recover), Some(Msg::Loaded(..))));
+    assert!(third.draft(&other).is_none(), "it is taken, and the other one is in use");
+    drop(second);
+    assert_eq!(third.draft(&other).unwrap(), ["~ MASK: 0x1f -> 0x2"]);
+    assert_eq!(third.carry_out(&other, &Effect::Forget), None);
+    assert_eq!(drafts(), [".config.unsaved"]);
+    third.forget_draft();
+    assert_eq!(drafts(), [""; 0]);
+}
+
+#[test]
+fn what_two_sessions_changed_is_shown_and_merged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(".config");
+    let ((mut first, mut mine), (mut second, mut theirs)) = (open(&path), open(&path));
+    set(&mut theirs, "MASK", "0x2");
+    set(&mut theirs, "DEEPEST", "theirs");
+    assert_eq!(second.carry_out(&theirs, &Effect::Save { overwrite: false }), Some(Msg::Saved));
+    set(&mut mine, "MASK", "0x1");
+    let Some(Msg::Conflict(lines)) = first.carry_out(&mine, &Effect::Save { overwrite: false }) else {
+        panic!("the file is another one");
+    };
+    let why = format!("{} was changed by another process meanwhile", path.display());
+    let shown = [
+        "",
+        "Changed in the file:",
+        "~ DEEPEST: down here -> theirs",
+        "~ MASK: 0x1f -> 0x2",
+        "",
+        "Changed here:",
+        "~ MASK: 0x1f -> 0x1",
+    ];
+    assert_eq!(lines, [&[why.as_str()], &shown[..]].concat());
+    let value = |model: &Model, name: &str| model.config.value(model.schema.find(name).unwrap()).to_owned();
+    for (merge, mask, unsaved) in [(true, "0x1", true), (false, "0x2", false)] {
+        let taken = first.carry_out(&mine, &Effect::Reread { merge }).unwrap();
+        update(&mut mine, taken);
+        assert_eq!((value(&mine, "MASK").as_str(), value(&mine, "DEEPEST").as_str()), (mask, "theirs"));
+        assert_eq!(mine.is_unsaved(), unsaved, "{merge}");
+    }
+    update(&mut mine, Msg::Undo);
+    assert_eq!(value(&mine, "MASK"), "0x1", "the answers that were let go come back");
+    assert_eq!(first.carry_out(&mine, &Effect::Save { overwrite: false }), Some(Msg::Saved));
+}
