@@ -19,8 +19,9 @@ use crate::cluster_support::{can_make_hosts, say};
 use crate::simulation::{Ended, Simulation};
 use crate::{fault_cluster, fault_hosts, fault_machine, fault_root};
 
-/// What a step may take whose timeout has to end it: short enough to be waited for.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// What a step may take whose timeout has to end it: short enough to be waited for. A busy machine
+/// may not come as far as the fault in this time, and gets the second one.
+const TIMEOUTS: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
 /// What every other step may take, also on a slow machine.
 const ROOM: Duration = Duration::from_mins(2);
 /// How long it may take to say what is wrong, beyond the timeout of the step. The times are said;
@@ -125,7 +126,13 @@ impl Fault {
         self
     }
 
-    fn meet(&self) -> Row {
+    /// What it says of itself, or why that is wrong.
+    fn try_meet(&self, timeout: Duration) -> Result<Row, String> {
+        catch_unwind(AssertUnwindSafe(|| self.meet(timeout)))
+            .map_err(|panic| panic.downcast_ref::<String>().map_or("a panic without words", String::as_str).to_owned())
+    }
+
+    fn meet(&self, timeout: Duration) -> Row {
         let mut simulation = Simulation::new(2);
         simulation.own_tree();
         simulation.timeout(None, ROOM);
@@ -136,17 +143,17 @@ impl Fault {
         if let Expected::Fails(Class::Transient, says) = self.expected {
             // Its first words are "PHASE/STEP failed" or "STEP failed on HOST".
             let step = says[0].split(' ').next().and_then(|id| id.rsplit('/').next());
-            simulation.timeout(step, TIMEOUT);
+            simulation.timeout(step, timeout);
         }
         let ended = (self.act)(&simulation);
-        let row = self.judge(&simulation, &ended);
+        let row = self.judge(&simulation, &ended, timeout);
         simulation.timeout(None, ROOM);
         (self.heal)(&mut simulation);
         (self.after)(&simulation);
         row
     }
 
-    fn judge(&self, simulation: &Simulation, ended: &Ended) -> Row {
+    fn judge(&self, simulation: &Simulation, ended: &Ended, timeout: Duration) -> Row {
         let retried = ended.err.contains("waits: try ");
         let words = match &self.expected {
             Expected::Recovers(words) => {
@@ -168,7 +175,7 @@ impl Fault {
         let next = screen.lines().find_map(|line| line.strip_prefix("next: ")).unwrap_or_default();
         assert!(!next.is_empty(), "no next command: {ended}");
         let Expected::Fails(class, _) = self.expected else { panic!("only failures come here") };
-        let timeout = if class == Class::Transient { TIMEOUT } else { Duration::ZERO };
+        let timeout = if class == Class::Transient { timeout } else { Duration::ZERO };
         let redact = |text: &str| redact(simulation, text);
         let spent = started(ended) + timeout;
         // Which steps a signal interrupts differs from run to run.
@@ -268,12 +275,13 @@ fn meet_all(faults: &[Fault]) -> (Vec<Row>, Vec<String>) {
         loop {
             let next = queue.lock().unwrap().next();
             let Some((at, fault)) = next else { break };
-            match catch_unwind(AssertUnwindSafe(|| fault.meet())) {
+            let mut met = fault.try_meet(TIMEOUTS[0]);
+            if matches!(fault.expected, Expected::Fails(Class::Transient, _)) {
+                met = met.or_else(|_| fault.try_meet(TIMEOUTS[1]));
+            }
+            match met {
                 Ok(row) => done.lock().unwrap().0.push((at, row)),
-                Err(panic) => {
-                    let why = panic.downcast_ref::<String>().map_or("a panic without words", String::as_str);
-                    done.lock().unwrap().1.push(format!("=== {}: {why}", fault.name));
-                }
+                Err(why) => done.lock().unwrap().1.push(format!("=== {}: {why}", fault.name)),
             }
         }
     };
