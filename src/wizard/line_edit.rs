@@ -18,8 +18,8 @@ impl LineEdit {
         Self { text: text.to_owned(), cursor: text.len(), selected: false }
     }
 
-    /// The same for a value that stands: what is typed first replaces it, a key that moves the cursor
-    /// keeps it.
+    /// The same for a value that stands: what is typed first replaces it, a key that moves the
+    /// cursor keeps it.
     pub(super) fn selected(text: &str) -> Self {
         Self { selected: true, ..Self::new(text) }
     }

@@ -358,7 +358,9 @@ fn a_paste_is_text_in_an_editor_and_nothing_in_a_menu() {
     test_env.types("\x1b[200~qn\x1b[201~");
     test_env.types("\r\r");
     test_env.sees("valid; example");
-    test_env.types("\x15\x1b[200~pasted\nname\x1b[201~\r");
+    test_env.types("\x15\x1b[200~pasted\nname\x1b[201~");
+    test_env.sees("2 were pasted: nothing was inserted");
+    test_env.types("\x1b[200~pastedname\n\x1b[201~\r");
     test_env.sees("pastedname");
     test_env.types("qs");
     test_env.leaves(0);

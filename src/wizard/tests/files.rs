@@ -9,7 +9,7 @@ use crate::wizard::files::{DotConfig, Files as _, Session as FileSession};
 fn open(path: &Path) -> (FileSession<DotConfig>, Model) {
     let schema = Arc::clone(&Session::everything().model.schema);
     let mut config = schema.config();
-    let original = fs_err::read_to_string(path).ok();
+    let original = crate::config::read_file(path).unwrap();
     original.as_ref().map(|text| kconfig::dotconfig::read(&mut config, text, ""));
     let base = config.said();
     let form = Form::DotConfig { prefix: String::new() };

@@ -113,7 +113,7 @@ fn change_search(model: &mut Model, msg: &Msg) {
     }
 }
 
-/// What a paste means: lines become elements where a list is edited, everything else takes one line.
+/// What a paste means: lines become elements where a list is edited, all else takes one line.
 pub(super) fn paste(model: &mut Model, text: &str) -> Option<Msg> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {

@@ -41,7 +41,7 @@ pub(super) fn saved(model: &mut Model) -> Option<Effect> {
     model.leaving.then_some(Effect::Leave)
 }
 
-/// The file was read again: from now on the answers are these, as one change that can be taken back.
+/// The file was read again: from now on the answers are these, as one change that can be undone.
 pub(super) fn taken(model: &mut Model, disk: &Said, answers: &Said, merge: bool, remarks: Vec<String>) {
     model.dialogs.pop();
     let mine = model.config.said();
