@@ -105,18 +105,11 @@ impl Conversation<'_> {
             }
             // A script can give its answers again.
             if self.interactive && model.revision != before && model.is_unsaved() {
-                self.keep(model, files)?;
+                // Whatever ends the conversation, the answers are there at the next start.
+                files.keep_draft(model).or_else(|why| self.say(&format!("! {why}")))?;
             }
         }
         Ok(true)
-    }
-
-    /// Whatever ends the conversation, the answers are there at the next start.
-    fn keep(&mut self, model: &Model, files: &dyn Files) -> Result<()> {
-        match files.keep_draft(model) {
-            Ok(()) => Ok(()),
-            Err(why) => self.say(&format!("! unsaved answers cannot be kept for the next start: {}", why.message())),
-        }
     }
 
     /// What is wrong with the file, before anything replaces it.

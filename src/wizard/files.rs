@@ -19,8 +19,8 @@ use crate::error::{Class, Error, Result};
 pub(super) trait Files {
     /// Carries out an effect on files; what came of it.
     fn carry_out(&mut self, model: &Model, effect: &Effect) -> Option<Msg>;
-    /// Keeps the answers where a crash does not reach them.
-    fn keep_draft(&self, model: &Model) -> Result<()>;
+    /// Keeps the answers where a crash does not reach them, or says what the user must know.
+    fn keep_draft(&self, model: &Model) -> Result<(), String>;
     /// There is nothing to keep any more of this session.
     fn forget_draft(&self);
     /// What the draft of a session that was cut off would change; nothing when there is none, or
@@ -101,19 +101,24 @@ impl<F: Form> Session<F> {
         found
     }
 
+    fn write_draft(&self, config: &Config<'static>) -> Result<()> {
+        let own = self.drafts.borrow().own.clone();
+        let mut free = self.draft_paths().filter(|path| !path.exists());
+        let path = own.or_else(|| free.next());
+        let path = path.ok_or_else(|| Error::precondition("there are too many drafts beside the file"))?;
+        self.form.write(&path, config, false)?;
+        self.hold_draft(path);
+        Ok(())
+    }
+
     /// The answers of the configuration's own file now, and what differs there and here from those
     /// that both began with.
     fn conflict(&self, model: &Model, why: &str) -> Msg {
         let mut lines = vec![why.to_owned()];
         if let Ok((disk, _)) = self.form.read(&self.path) {
-            let with = |said: &Said| {
-                let mut config = model.config.clone();
-                config.say(said);
-                config
-            };
-            let base = with(&self.base);
+            let base = model.with(&self.base);
             for (title, changed) in [
-                ("Changed in the file:", changed_lines(model, &base, &with(&disk))),
+                ("Changed in the file:", changed_lines(model, &base, &model.with(&disk))),
                 ("Changed here:", changed_lines(model, &base, &model.config)),
             ] {
                 lines.extend([String::new(), title.to_owned()]);
@@ -127,8 +132,7 @@ impl<F: Form> Session<F> {
     /// made here, or without them.
     fn reread(&mut self, model: &Model, merge: bool) -> Result<Msg> {
         let (disk, remarks) = self.form.reread(&self.path)?;
-        let mut config = model.config.clone();
-        config.say(&disk);
+        let mut config = model.with(&disk);
         if merge {
             config.redo(&self.base.delta(&model.config.said()));
         }
@@ -193,14 +197,9 @@ impl<F: Form> Files for Session<F> {
         })
     }
 
-    fn keep_draft(&self, model: &Model) -> Result<()> {
-        let own = self.drafts.borrow().own.clone();
-        let mut free = self.draft_paths().filter(|path| !path.exists());
-        let path = own.or_else(|| free.next());
-        let path = path.ok_or_else(|| Error::precondition("there are too many drafts beside the file"))?;
-        self.form.write(&path, &model.config, false)?;
-        self.hold_draft(path);
-        Ok(())
+    fn keep_draft(&self, model: &Model) -> Result<(), String> {
+        self.write_draft(&model.config)
+            .map_err(|why| format!("unsaved answers cannot be kept for the next start: {}", why.message()))
     }
 
     fn forget_draft(&self) {
@@ -213,9 +212,7 @@ impl<F: Form> Files for Session<F> {
     fn draft(&self, model: &Model) -> Option<Vec<String>> {
         for path in self.find_drafts(false) {
             let Ok((said, _)) = self.form.read(&path) else { continue };
-            let mut kept = model.config.clone();
-            kept.say(&said);
-            let lines = changed_lines(model, &model.config, &kept);
+            let lines = changed_lines(model, &model.config, &model.with(&said));
             if !lines.is_empty() {
                 self.drafts.borrow_mut().offered = Some(path);
                 return Some(lines);
@@ -273,6 +270,18 @@ pub(super) struct Object {
     pub(super) source: TreeSource,
 }
 
+impl Object {
+    fn open(&self, path: &Path) -> Result<Settings> {
+        Settings::open(path, Arc::clone(&self.schema))?.ok_or_else(|| missing(path))
+    }
+}
+
+/// The answers of a file, and what is wrong in it.
+fn answers_of(settings: &Settings, path: &Path) -> (Said, Vec<String>) {
+    let errors = settings.check().into_iter().filter(|problem| problem.level == ProblemLevel::Error);
+    (settings.config().said(), errors.map(|problem| problem.line(path)).collect())
+}
+
 impl Form for Object {
     fn save(&mut self, path: &Path, config: &Config<'static>, overwrite: bool) -> Result<()> {
         self.settings.adopt(config);
@@ -289,16 +298,12 @@ impl Form for Object {
     }
 
     fn reread(&mut self, path: &Path) -> Result<(Said, Vec<String>)> {
-        let read = self.read(path)?;
-        self.settings = Settings::open(path, Arc::clone(&self.schema))?.ok_or_else(|| missing(path))?;
-        Ok(read)
+        self.settings = self.open(path)?;
+        Ok(answers_of(&self.settings, path))
     }
 
     fn read(&self, path: &Path) -> Result<(Said, Vec<String>)> {
-        let settings = Settings::open(path, Arc::clone(&self.schema))?;
-        let settings = settings.ok_or_else(|| missing(path))?;
-        let errors = settings.check().into_iter().filter(|problem| problem.level == ProblemLevel::Error);
-        Ok((settings.config().said(), errors.map(|problem| problem.line(path)).collect()))
+        Ok(answers_of(&self.open(path)?, path))
     }
 
     fn read_profile(&self, name: &str) -> Result<Said> {
@@ -313,6 +318,20 @@ pub(super) struct DotConfig {
     pub(super) prefix: String,
     /// What the file had when it was read or written last.
     pub(super) original: Option<String>,
+}
+
+impl DotConfig {
+    /// The answers of a file's text, and what is wrong in it.
+    fn answers_of(&self, text: &str, path: &Path) -> (Said, Vec<String>) {
+        let mut config = self.schema.config();
+        let found = dotconfig::read(&mut config, text, &self.prefix);
+        let remarks = found.iter().map(|(line, finding)| format!("{}:{line}: {finding}", path.display())).collect();
+        (config.said(), remarks)
+    }
+}
+
+fn open_text(path: &Path) -> Result<String> {
+    read_file(path)?.ok_or_else(|| missing(path))
 }
 
 impl Form for DotConfig {
@@ -343,16 +362,14 @@ impl Form for DotConfig {
     }
 
     fn reread(&mut self, path: &Path) -> Result<(Said, Vec<String>)> {
-        self.original = read_file(path)?;
-        self.read(path)
+        let text = open_text(path)?;
+        let read = self.answers_of(&text, path);
+        self.original = Some(text);
+        Ok(read)
     }
 
     fn read(&self, path: &Path) -> Result<(Said, Vec<String>)> {
-        let text = read_file(path)?.ok_or_else(|| missing(path))?;
-        let mut config = self.schema.config();
-        let found = dotconfig::read(&mut config, &text, &self.prefix);
-        let remarks = found.iter().map(|(line, finding)| format!("{}:{line}: {finding}", path.display())).collect();
-        Ok((config.said(), remarks))
+        Ok(self.answers_of(&open_text(path)?, path))
     }
 
     fn read_profile(&self, name: &str) -> Result<Said> {

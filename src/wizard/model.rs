@@ -162,6 +162,13 @@ impl Model {
         model
     }
 
+    /// The configuration in which the user has said this.
+    pub(super) fn with(&self, said: &Said) -> Config<'static> {
+        let mut config = self.config.clone();
+        config.say(said);
+        config
+    }
+
     /// Makes a change of answers that can be undone; `what` is the command for it.
     pub(super) fn change(
         &mut self,

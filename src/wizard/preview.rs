@@ -55,7 +55,7 @@ impl Preview {
         let lines = match tab {
             Tab::File => document(model).lines().map(ToOwned::to_owned).collect(),
             Tab::Saved => from_saved(model),
-            Tab::Defaults => differences(model, &values(model, &model.schema.config()), &values(model, &model.config)),
+            Tab::Defaults => from_defaults(model),
             Tab::Applied => model.applied.as_ref().map_or_else(
                 || vec!["Nothing runs yet that turnup up has finished.".to_owned()],
                 |applied| differences(model, applied, &values(model, &model.config)),
@@ -89,17 +89,14 @@ fn hide_secrets(model: &Model, object: &mut Value) {
     }
 }
 
+fn from_defaults(model: &Model) -> Vec<String> {
+    changed_lines(model, &model.schema.config(), &model.config)
+}
+
 fn from_saved(model: &Model) -> Vec<String> {
     match &model.saved {
-        None => {
-            let changed = differences(model, &values(model, &model.schema.config()), &values(model, &model.config));
-            [vec![format!("{} does not exist yet.", model.file)], changed].concat()
-        }
-        Some(Saved::Said(said)) => {
-            let mut before = model.config.clone();
-            before.say(said);
-            differences(model, &values(model, &before), &values(model, &model.config))
-        }
+        None => [vec![format!("{} does not exist yet.", model.file)], from_defaults(model)].concat(),
+        Some(Saved::Said(said)) => changed_lines(model, &model.with(said), &model.config),
         Some(Saved::Object(object)) => differences(model, &leaves(object), &leaves(&model.object())),
     }
 }

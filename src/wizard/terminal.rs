@@ -274,7 +274,7 @@ impl Draft {
             return files.forget_draft();
         }
         if let Err(why) = files.keep_draft(model) {
-            model.complain(format!("unsaved answers cannot be kept for the next start: {}", why.message()));
+            model.complain(why);
         } else if !std::mem::replace(&mut self.others, true) && files.has_others() {
             model.complain(OTHERS);
         }

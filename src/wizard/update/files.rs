@@ -66,8 +66,6 @@ fn take_over(model: &mut Model, what: &str, said: &Said) {
         Ok(())
     });
     debug_assert!(taken.is_ok(), "answers that were said once can be said again");
-    // What was said may be what was said before, and what is saved another thing.
-    model.answered();
     if model.guide.is_some() {
         model.guide = Some(Guide::start(model));
     }
