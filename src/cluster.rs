@@ -6,20 +6,39 @@
 
 mod access;
 mod addons;
+mod artifact_settings;
 pub mod assets;
+mod catalog;
 mod control_plane;
+mod custom;
 mod driver;
 mod firewall;
+mod host_system;
 mod kubeconfig;
+mod local;
+mod manifests;
 mod overrides;
 mod own_steps;
+mod pki;
+mod runtime;
+mod time_limits;
 pub mod user_data;
+mod validation;
 
-pub use addons::{ADDONS, Addon, AddonSettings};
+pub use addons::AddonSettings;
+pub use artifact_settings::{ArtifactSettings, artifact_sources, cache_dir};
+pub use catalog::{Addon, Minor};
 pub use control_plane::{ControlPlaneSettings, Oidc, PodSecurity};
+pub use custom::ModuleSettings;
 pub use driver::{Backend, DriverSettings, Program};
 pub use firewall::FirewallSettings;
+pub use host_system::HostSystemSettings;
 pub use kubeconfig::{KubeconfigSettings, operator};
+pub use local::LocalHostSettings;
+pub use manifests::{ManifestSource, OwnManifests};
+pub use pki::{KeyAlgorithm, PkiSettings};
+pub use runtime::{ProxySettings, RegistryMirrors, RuntimeSettings};
+pub use time_limits::TimeLimits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -37,8 +56,10 @@ use crate::inventory::{self, Host, Inventory, ListedHost, Role};
 use crate::phase::{Inputs, Manifest, PhaseHost};
 use crate::state::Store;
 
+pub use validation::ValidationSettings;
+
 use assets::AssetSettings;
-use user_data::UserDataSettings;
+use user_data::{GroupRecord, UserDataSettings};
 
 pub use access::{Bastion, SshSettings};
 
@@ -78,6 +99,11 @@ pub struct ClusterSettings {
     pub name: String,
     pub target: Target,
     pub num_nodes: u32,
+    /// How many control-plane hosts there are where turnup makes them; at least one.
+    pub control_planes: u32,
+    /// Groups of workers as the user described them; empty where there is one pool, and on targets
+    /// without groups.
+    pub node_groups: Vec<GroupRecord>,
     pub hosts_file: String,
     /// What leads to all API servers of bare metal; empty where the one control-plane host does.
     pub api_host: String,
@@ -87,6 +113,7 @@ pub struct ClusterSettings {
     /// TCP ports of this machine that local hosts may reach.
     pub open_ports: BTreeSet<u16>,
     pub root_suite: String,
+    pub local_hosts: LocalHostSettings,
     pub kubernetes_version: String,
     pub pod_cidr: Network,
     pub service_cidr: Network,
@@ -97,6 +124,11 @@ pub struct ClusterSettings {
     /// Further names in the certificate of the API server.
     pub extra_sans: Vec<String>,
     pub kubeconfig: KubeconfigSettings,
+    pub pki: PkiSettings,
+    /// How many hosts phase 2 works on at once, and for how long.
+    pub limits: TimeLimits,
+    /// The first and the last port of Services on nodes.
+    pub node_ports: (u16, u16),
     pub tls13: bool,
     pub control_plane: ControlPlaneSettings,
     /// What settings assign to single flags and fields of components.
@@ -104,12 +136,21 @@ pub struct ClusterSettings {
     /// The user's own flags and fields of components, which count more.
     pub overrides: ComponentOverrides,
     pub addons: AddonSettings,
+    /// Manifests of the user's own, read when the cluster is opened.
+    pub own_manifests: OwnManifests,
+    pub validation: ValidationSettings,
     pub sources: Sources,
+    pub artifacts: ArtifactSettings,
     pub driver: DriverSettings,
     pub user_data: UserDataSettings,
     pub assets: AssetSettings,
     pub firewall: FirewallSettings,
+    pub host_system: HostSystemSettings,
+    pub runtime: RuntimeSettings,
+    pub proxy: ProxySettings,
     pub cloud: Option<Spec>,
+    /// What a Terraform module of the user's own is told.
+    pub module: Option<ModuleSettings>,
 }
 
 impl Cluster {
@@ -144,6 +185,8 @@ impl Cluster {
         let work_dir = std::env::current_dir().context("the working directory is gone")?;
         let mut typed = ClusterSettings::read(settings, &work_dir)?;
         typed.read_overrides(settings, &source, &work_dir)?;
+        Addon::require_all_fit(&source, &typed.addons, &typed.kubernetes_version)?;
+        typed.own_manifests = OwnManifests::read(settings, &work_dir)?;
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let values = settings.subset_digest(&["phase"]);
         let (version, size) = own_version(&exe)?;
@@ -191,8 +234,10 @@ impl Cluster {
             goal: Goal::Clusters(self.settings.target),
             dir: &self.work_dir,
             sources: self.settings.sources.clone(),
+            cache_dir: self.settings.artifacts.cache_dir.clone(),
             kubernetes: Some(self.settings.kubernetes_version.clone()),
             root_suite: self.settings.root_suite.clone(),
+            root_packages: self.settings.local_hosts.packages.clone(),
         }
     }
 
@@ -338,9 +383,13 @@ impl ClusterSettings {
         // A question that is not asked has no value: the subnet of local hosts on bare metal.
         let subnet =
             if target.is_local() { network("phase1.local.subnet")? } else { Network::containing([0; 4].into(), 32) };
+        let name = settings.get("phase1.cluster_name")?;
         Ok(Self {
-            name: settings.get("phase1.cluster_name")?,
+            module: target.is_custom().then(|| ModuleSettings::read(settings, &name)).transpose()?,
+            name,
             num_nodes: settings.get_number("phase1.num_nodes")?,
+            control_planes: settings.get_number::<u32>("phase1.control_plane.count")?.max(1),
+            node_groups: settings.get_records("phase1.node_groups")?,
             hosts_file: settings.get("phase1.baremetal.hosts_file")?,
             api_host: settings.get("phase1.api.host")?,
             hosts: settings.get_records("phase1.baremetal.hosts")?,
@@ -352,6 +401,7 @@ impl ClusterSettings {
                 .filter_map(|port| port.parse().ok())
                 .collect(),
             root_suite: settings.get("phase1.local.root_suite")?,
+            local_hosts: LocalHostSettings::read(settings)?,
             kubernetes_version: settings.get("phase2.kubernetes_version")?,
             pod_cidr: network("phase2.pod_cidr")?,
             service_cidr: network("phase2.service_cidr")?,
@@ -360,35 +410,32 @@ impl ClusterSettings {
             node_labels: settings.get_map("phase2.kubelet.node_labels")?,
             extra_sans: settings.get_list("phase2.apiserver.extra_sans")?,
             kubeconfig: KubeconfigSettings::read(settings)?,
+            pki: PkiSettings::read(settings)?,
+            limits: TimeLimits::read(settings)?,
+            node_ports: (
+                settings.get_number("phase2.network.node_port_first")?,
+                settings.get_number("phase2.network.node_port_last")?,
+            ),
             tls13: settings.get_bool("phase2.security.tls13")?,
             control_plane: ControlPlaneSettings::read(settings)?,
             assignments: settings.assignments()?,
             overrides: ComponentOverrides::default(),
             addons: AddonSettings::read(settings)?,
+            own_manifests: OwnManifests::default(),
+            validation: ValidationSettings::read(settings)?,
             sources: artifact_sources(settings)?,
+            artifacts: ArtifactSettings::read(settings, work_dir)?,
             driver: DriverSettings::read(settings)?,
             user_data: UserDataSettings::read(settings)?,
             assets: AssetSettings::read(settings)?,
             firewall: FirewallSettings::read(settings)?,
+            host_system: HostSystemSettings::read(settings)?,
+            runtime: RuntimeSettings::read(settings)?,
+            proxy: ProxySettings::read(settings)?,
             cloud: Spec::find(settings)?,
             target,
         })
     }
-}
-
-/// Where artifacts come from, in which order.
-pub fn artifact_sources(settings: &Settings) -> Result<Sources> {
-    let mirror = settings.get("phase2.artifacts.mirror")?;
-    let mut order = vec!["cache"];
-    if !mirror.is_empty() {
-        order.push("mirror");
-    }
-    for (name, word) in [("phase2.artifacts.upstream", "upstream"), ("phase2.artifacts.source", "source")] {
-        if settings.get_bool(name)? {
-            order.push(word);
-        }
-    }
-    Sources::parse(&order.join(" "), &mirror)
 }
 
 #[cfg(test)]

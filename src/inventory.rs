@@ -16,9 +16,11 @@ use crate::error::{Class, Error, Result};
 pub mod volume;
 
 mod listed_host;
+mod server_list;
 
 pub use crate::format::Taint;
 pub use listed_host::ListedHost;
+pub use server_list::{ApiServer, ServerList};
 pub use volume::Disk;
 
 /// The schema that this version writes and reads.
@@ -118,6 +120,10 @@ pub struct Host {
     pub role: Role,
     /// The address at which other hosts and turnup reach it.
     pub address: IpAddr,
+    /// The one of `phase1.node_groups` that it belongs to; empty where it belongs to none. Its Node
+    /// gets the group's labels and taints, its kubelet the group's limits.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
     /// Changes when the host is recreated; everything that was done to the old one is then done
     /// again.
     pub instance: String,
@@ -331,6 +337,7 @@ impl Document for Inventory {
             ("hosts[].name", "dns-label"),
             ("hosts[].role", ROLES),
             ("hosts[].address", "ip"),
+            ("hosts[].group", "empty or dns-label"),
             ("hosts[].instance", "id"),
             ("hosts[].ssh.user", "login-name"),
             // Empty where it is not learnt yet.

@@ -4,11 +4,15 @@
 //! A manifest is a file of its own below `templates/addons/<addon>/`; this module fills in the few
 //! values that it asks for. What an addon consists of is known from labels: every object says
 //! `app.kubernetes.io/managed-by: turnup` and `turnup.dev/addon: <addon>`, and the main object of
-//! each records version and hash. Nothing here knows how a host became a node.
+//! each records version and hash. Manifests of the user's own go as they are; inventories in the
+//! cluster name their objects. Nothing here knows how a host became a node.
 
 mod evidence;
+mod list;
 mod object;
 pub(crate) mod observed;
+mod own;
+mod own_apply;
 mod preview;
 mod prune;
 mod render;
@@ -18,5 +22,6 @@ mod steps;
 mod tests;
 
 pub(crate) use evidence::collect as collect_evidence;
+pub use list::{AddonList, AddonRow, ManifestRow};
 pub use object::Object;
 pub use steps::phase;

@@ -7,6 +7,11 @@ use serde_json::Value;
 /// The label that names the addon to which an object belongs.
 pub(super) const ADDON: &str = "turnup.dev/addon";
 
+/// The annotation that records the hash of the manifest of an addon, or of a set.
+pub(super) const HASH: &str = "turnup.dev/hash";
+/// The label of an inventory of the user's own manifests: which set it is of.
+pub(super) const SET: &str = "turnup.dev/manifests";
+
 /// One object in `kube-system`, or one without a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {

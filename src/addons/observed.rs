@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::object::{ADDON, Object};
+use super::object::{ADDON, HASH, Object};
+use super::own::Recorded;
 
-/// The annotation that records the hash of the manifest of an addon.
-pub(super) const HASH: &str = "turnup.dev/hash";
 /// On the API's copy of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
@@ -21,6 +20,8 @@ pub(crate) struct Observed {
     /// Every object with the label of an addon, and what changes with every write to it: its
     /// generation, or else its resource version.
     pub(super) addon_objects: BTreeMap<Object, String>,
+    /// The inventories of the user's own manifests, by set.
+    pub(super) recorded: BTreeMap<String, Recorded>,
 }
 
 /// A Node.
@@ -82,6 +83,7 @@ impl Observed {
                 let written = generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])));
                 observed.addon_objects.insert(Object::from_json(item), written);
             }
+            observed.recorded.extend(Recorded::parse(item));
             match item["kind"].as_str() {
                 Some("Node") => observed.nodes.push(ObservedNode::parse(item)),
                 Some("Pod") => observed.pods.push(Pod::parse(item)),

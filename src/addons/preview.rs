@@ -20,6 +20,7 @@ pub(super) fn find_changes(
     there: &Observed,
     manifests: &[Rendered],
     wanted: &[&Rendered],
+    prune: bool,
 ) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for manifest in wanted {
@@ -28,10 +29,14 @@ pub(super) fn find_changes(
         changes.extend(new.into_iter().map(|object| Change::new(Verb::Create, "object", object.to_string())));
         if !known.is_empty() {
             let known: Vec<String> = known.into_iter().map(ToString::to_string).collect();
-            changes.extend(diff(kubectl, manifest)?.into_iter().filter(|change| known.contains(&change.name)));
+            changes.extend(diff(kubectl, &manifest.text)?.into_iter().filter(|change| known.contains(&change.name)));
         }
     }
-    let superfluous = prune::superfluous(&there.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects));
+    let superfluous = if prune {
+        prune::superfluous(&there.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects))
+    } else {
+        Vec::new()
+    };
     changes.extend(superfluous.iter().map(|object| Change::new(Verb::Delete, "object", object.to_string())));
     Ok(changes)
 }
@@ -41,9 +46,9 @@ pub(super) fn find_changes(
 const DIFF: &str = "diff --unified=1000000 --new-file";
 
 /// What the server would make of a manifest, as `kubectl diff` tells it.
-fn diff(kubectl: &Kubectl, manifest: &Rendered) -> Result<Vec<Change>> {
+pub(super) fn diff(kubectl: &Kubectl, manifest: &str) -> Result<Vec<Change>> {
     let args = ["diff", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
-    let text = match kubectl.command(&args).env("KUBECTL_EXTERNAL_DIFF", DIFF).stdin(manifest.text.clone()).output() {
+    let text = match kubectl.command(&args).env("KUBECTL_EXTERNAL_DIFF", DIFF).stdin(manifest).output() {
         Ok(output) => output.stdout,
         // Exit code 1 says that there are differences.
         Err(Failure::Exited { code: 1, ended }) => ended.stdout,

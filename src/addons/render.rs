@@ -6,8 +6,8 @@ use minijinja::{Value, context};
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::bootstrap::template;
-use crate::cluster::{ADDONS, Addon, Cluster, ClusterSettings};
+use crate::bootstrap::{kube_proxy_config, template};
+use crate::cluster::{Addon, Cluster, ClusterSettings};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
 use crate::inventory::Endpoint;
@@ -19,7 +19,7 @@ use super::prune::why_not_pruned;
 /// The manifest of one addon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rendered {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) version: String,
     /// The sha256 of the text without this hash; recorded in the cluster.
     pub(super) hash: String,
@@ -57,27 +57,25 @@ fn find_image(resolved: &ResolvedArtifacts, name: &str) -> Result<(String, Strin
 
 impl Values<'_> {
     pub(super) fn render(&self) -> Result<Vec<Rendered>> {
-        ADDONS
-            .iter()
-            .filter(|addon| (addon.enabled)(&self.settings.addons))
-            .map(|addon| self.render_addon(addon))
-            .collect()
+        let addons = Addon::all(self.source)?;
+        let enabled = addons.iter().filter(|addon| addon.is_on(&self.settings.addons));
+        enabled.map(|addon| self.render_addon(addon)).collect()
     }
 
     fn render_addon(&self, addon: &Addon) -> Result<Rendered> {
-        let (image, version) = (self.image)(addon.image)?;
+        let (image, version) = (self.image)(&addon.image)?;
         let hash = hex::encode(Sha256::digest(join(&self.fill(addon, &image, &version, "")?)));
         let files = self.fill(addon, &image, &version, &hash)?;
         let mut objects = Vec::new();
         for (file, text) in &files {
-            objects.extend(read_objects(addon.name, file, text)?);
+            objects.extend(read_objects(&addon.name, file, text)?);
         }
         let is_main = |object: &&Object| object.kind == addon.main && object.name == addon.name;
         let main = objects.iter().find(is_main).cloned();
         let main = main.ok_or_else(|| {
             Error::config(format!("the manifest of {} has no {} of this name", addon.name, addon.main))
         })?;
-        Ok(Rendered { name: addon.name, version, hash, text: join(&files), objects, main })
+        Ok(Rendered { name: addon.name.clone(), version, hash, text: join(&files), objects, main })
     }
 
     /// The addon's templates by their paths, each with the values that it names; a name without a
@@ -93,9 +91,10 @@ impl Values<'_> {
             dns_address => dns_address.to_string(),
             api_host => self.api.host_for_nodes(),
             api_port => self.api.port,
+            kube_proxy_config => kube_proxy_config(settings)?,
             ..Value::from(Serde(&settings.addons))
         };
-        let files = self.source.files(&format!("templates/addons/{}/", addon.name)).into_iter();
+        let files = addon.manifests(self.source).into_iter();
         files
             .map(|file| {
                 let text = template::render(self.source, &file, &values)?;

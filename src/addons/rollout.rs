@@ -14,6 +14,8 @@ pub(super) struct Expected<'a> {
     /// Whether a pod network of turnup's own makes the nodes Ready; without one they wait for the
     /// user's own network plugin.
     pub(super) network: bool,
+    /// So many nodes may be not Ready.
+    pub(super) tolerated: usize,
 }
 
 /// What is, compared with it.
@@ -22,7 +24,7 @@ pub(super) struct Outlook {
     /// Hosts whose node is Ready.
     pub(super) ready_nodes: Vec<String>,
     /// Addons that are rolled out.
-    pub(super) ready_addons: Vec<&'static str>,
+    pub(super) ready_addons: Vec<String>,
     /// One line for everything that is not there yet; empty when nothing is to be waited for.
     pub(super) missing: Vec<String>,
 }
@@ -32,18 +34,22 @@ impl Expected<'_> {
         let mut outlook = Outlook::default();
         let nodes: BTreeMap<&str, &ObservedNode> =
             observed.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
-        for host in self.hosts {
+        let is_ready = |host: &&String| nodes.get(host.as_str()).is_some_and(|node| node.ready);
+        let down = self.hosts.iter().filter(|host| !is_ready(host)).count();
+        let spares = down <= self.tolerated;
+        let hosts: Vec<&String> = self.hosts.iter().filter(|host| !spares || is_ready(host)).collect();
+        for host in &hosts {
             match nodes.get(host.as_str()) {
-                Some(node) if node.ready => outlook.ready_nodes.push(host.clone()),
+                Some(node) if node.ready => outlook.ready_nodes.push((*host).clone()),
                 Some(_) if !self.network => {}
                 Some(node) => outlook.missing.push(format!("node {host} is not Ready: {}", node.says)),
                 None => outlook.missing.push(format!("node {host} is not registered")),
             }
         }
         for addon in self.addons {
-            let missing = self.missing_of(addon, observed);
+            let missing = missing_of(addon, &hosts, observed);
             if missing.is_empty() {
-                outlook.ready_addons.push(addon.name);
+                outlook.ready_addons.push(addon.name.clone());
             } else if self.network || addon.main.kind == "DaemonSet" {
                 // Without a network of ours, only pods on the hosts' own network can be expected to
                 // start.
@@ -58,47 +64,47 @@ impl Expected<'_> {
         }
         outlook
     }
+}
 
-    fn missing_of(&self, addon: &Rendered, observed: &Observed) -> Vec<String> {
-        let name = addon.name;
-        let Some(workload) = observed.workloads.iter().find(|workload| workload.object == addon.main) else {
-            return vec![format!("{} is not in the cluster", addon.main)];
-        };
-        if workload.hash.as_ref() != Some(&addon.hash) {
-            return vec![format!("{} is of another version", addon.main)];
-        }
-        if !workload.is_current {
-            return vec![format!("{name}: its controller has not seen it yet")];
-        }
-        if addon.main.kind == "Deployment" {
-            missing_replicas(addon, workload, observed)
-        } else {
-            self.missing_pods(addon, observed)
-        }
+fn missing_of(addon: &Rendered, hosts: &[&String], observed: &Observed) -> Vec<String> {
+    let name = &addon.name;
+    let Some(workload) = observed.workloads.iter().find(|workload| workload.object == addon.main) else {
+        return vec![format!("{} is not in the cluster", addon.main)];
+    };
+    if workload.hash.as_ref() != Some(&addon.hash) {
+        return vec![format!("{} is of another version", addon.main)];
     }
+    if !workload.is_current {
+        return vec![format!("{name}: its controller has not seen it yet")];
+    }
+    if addon.main.kind == "Deployment" {
+        missing_replicas(addon, workload, observed)
+    } else {
+        missing_pods(addon, hosts, observed)
+    }
+}
 
-    /// A `DaemonSet` counts nodes that no host stands behind any more, so its pods are looked at
-    /// and not its numbers.
-    fn missing_pods(&self, addon: &Rendered, observed: &Observed) -> Vec<String> {
-        let of_addon = |pod: &&Pod| pod.owner.as_deref() == Some(addon.name) && !pod.terminating;
-        let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-        for pod in observed.pods.iter().filter(of_addon) {
-            on_node.entry(pod.node.as_deref().unwrap_or_default()).or_default().push(pod);
-        }
-        let missing = |host: &String| {
-            let mut pods = on_node.get(host.as_str()).into_iter().flatten().copied();
-            let pod = pods.clone().find(|pod| pod.hash.as_ref() == Some(&addon.hash));
-            match pod.or_else(|| pods.next()) {
-                Some(pod) if pod.hash.as_ref() != Some(&addon.hash) => {
-                    Some(format!("{}: {host} runs the old form", addon.name))
-                }
-                Some(pod) if !pod.ready => Some(format!("{}: {}", addon.name, pod.describe())),
-                Some(_) => None,
-                None => Some(format!("{}: no pod on {host} yet", addon.name)),
+/// A `DaemonSet` counts nodes that no host stands behind any more, so its pods are looked at
+/// and not its numbers.
+fn missing_pods(addon: &Rendered, hosts: &[&String], observed: &Observed) -> Vec<String> {
+    let of_addon = |pod: &&Pod| pod.owner.as_deref() == Some(addon.name.as_str()) && !pod.terminating;
+    let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for pod in observed.pods.iter().filter(of_addon) {
+        on_node.entry(pod.node.as_deref().unwrap_or_default()).or_default().push(pod);
+    }
+    let missing = |host: &&String| {
+        let mut pods = on_node.get(host.as_str()).into_iter().flatten().copied();
+        let pod = pods.clone().find(|pod| pod.hash.as_ref() == Some(&addon.hash));
+        match pod.or_else(|| pods.next()) {
+            Some(pod) if pod.hash.as_ref() != Some(&addon.hash) => {
+                Some(format!("{}: {host} runs the old form", addon.name))
             }
-        };
-        self.hosts.iter().filter_map(missing).collect()
-    }
+            Some(pod) if !pod.ready => Some(format!("{}: {}", addon.name, pod.describe())),
+            Some(_) => None,
+            None => Some(format!("{}: no pod on {host} yet", addon.name)),
+        }
+    };
+    hosts.iter().filter_map(missing).collect()
 }
 
 fn missing_replicas(addon: &Rendered, workload: &Workload, observed: &Observed) -> Vec<String> {

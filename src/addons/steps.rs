@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::bootstrap::kubectl;
 use crate::bootstrap::step_ids::{API, ARTIFACTS};
+use crate::bootstrap::{Kubectl, kube_proxy_config, kubectl};
 use crate::change::{Change, Preview};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Fields, Found};
@@ -17,6 +17,8 @@ use crate::unknown;
 
 use super::object::Object;
 use super::observed::{Observed, Pod};
+use super::own::{self, NETWORK, OWN, OwnSet, Recorded, WORKLOADS};
+use super::own_apply::{Delivery, find_recorded};
 use super::render::{Rendered, render_cluster};
 use super::rollout::{Expected, Outlook};
 use super::{evidence, preview, prune};
@@ -83,14 +85,59 @@ impl AddonContext {
         render_cluster(&self.cluster, &self.inventory)
     }
 
+    /// The user's own manifests; an error while kubectl, which builds some of them, is not there.
+    fn sets(&self) -> Result<Vec<OwnSet>> {
+        let sets = own::load(&self.cluster)?;
+        sets.ok_or_else(|| Error::permanent("kubectl is not there yet, to build manifests").hint("turnup bootstrap"))
+    }
+
     /// The hashes of the manifests; unknown as long as the images are not known.
     fn manifest_inputs(&self, inputs: Inputs) -> Inputs {
-        match self.manifests() {
+        let inputs = match self.manifests() {
             Ok(manifests) => manifests
                 .iter()
                 .fold(inputs, |inputs, manifest| inputs.with(format!("manifest of {}", manifest.name), &manifest.hash)),
             Err(_) => inputs.with("manifests", unknown::after(&ARTIFACTS)),
+        };
+        self.set_inputs(inputs).with("phase3.prune", self.prunes().to_string())
+    }
+
+    /// The hashes of the user's own manifests.
+    fn set_inputs(&self, inputs: Inputs) -> Inputs {
+        match own::load(&self.cluster) {
+            Ok(Some(sets)) => sets
+                .iter()
+                .filter(|set| !set.objects.is_empty())
+                .fold(inputs, |inputs, set| inputs.with(set.setting, &set.hash)),
+            Ok(None) | Err(_) => inputs.with("own manifests", unknown::after(&ARTIFACTS)),
         }
+    }
+
+    fn prunes(&self) -> bool {
+        self.cluster.settings.addons.prune
+    }
+
+    /// Objects of addons that no manifest has, where they are to go.
+    fn superfluous(&self, there: &Observed, manifests: &[Rendered]) -> Vec<Object> {
+        if !self.prunes() {
+            return Vec::new();
+        }
+        prune::superfluous(&there.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects))
+    }
+
+    fn delivery<'a>(
+        &self,
+        kubectl: &'a Kubectl,
+        set: &'a OwnSet,
+        recorded: &'a BTreeMap<String, Recorded>,
+    ) -> Delivery<'a> {
+        let file = self.cluster.store.path(set.file()).display().to_string();
+        Delivery { kubectl, set, recorded: recorded.get(set.name), prune: self.prunes(), file }
+    }
+
+    /// Whether nodes become Ready by what turnup applies.
+    fn has_network(&self) -> bool {
+        self.cluster.settings.addons.cni || !self.cluster.settings.own_manifests.network.is_empty()
     }
 
     /// Recreating the control-plane host makes another cluster.
@@ -126,9 +173,19 @@ impl AddonContext {
     }
 
     fn outlook(&self, observed: &Observed) -> Result<Outlook> {
-        let expected =
-            Expected { hosts: &self.hosts(), addons: &self.manifests()?, network: self.cluster.settings.addons.cni };
-        Ok(expected.compare(observed))
+        let expected = Expected {
+            hosts: &self.hosts(),
+            addons: &self.manifests()?,
+            network: self.has_network(),
+            tolerated: self.cluster.settings.validation.max_unready_nodes,
+        };
+        let mut outlook = expected.compare(observed);
+        let sets = self.sets()?;
+        if self.has_network() && sets.iter().any(OwnSet::has_workloads) {
+            let list = kubectl(&self.cluster)?.get(&[WORKLOADS, "--all-namespaces"])?;
+            outlook.missing.extend(sets.iter().flat_map(|set| set.missing(&list)));
+        }
+        Ok(outlook)
     }
 }
 
@@ -136,41 +193,46 @@ impl AddonContext {
 struct Render(Arc<AddonContext>);
 
 impl Render {
-    fn stale_files(&self, manifests: &[Rendered]) -> Vec<String> {
-        let wanted: Vec<String> = manifests.iter().map(Rendered::file).collect();
+    /// The files that should be there, with their texts.
+    fn files(&self) -> Result<Vec<(String, String)>> {
+        let (manifests, sets) = (self.0.manifests()?, self.0.sets()?);
+        own::refuse_shared(&manifests, &sets)?;
+        let sets = sets.into_iter().filter(|set| !set.objects.is_empty()).map(|set| (set.file(), set.text));
+        Ok(manifests.into_iter().map(|manifest| (manifest.file(), manifest.text)).chain(sets).collect())
+    }
+
+    fn stale_files(&self, files: &[(String, String)]) -> Vec<String> {
+        let wanted: Vec<&String> = files.iter().map(|(name, _)| name).collect();
         let entries = fs_err::read_dir(self.0.cluster.store.path(DIR)).into_iter().flatten().flatten();
         let manifests =
             entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
         let names = manifests.filter_map(|path| Some(format!("{DIR}/{}", path.file_name()?.to_string_lossy())));
-        names.filter(|name| !wanted.contains(name)).collect()
+        names.filter(|name| !wanted.contains(&name)).collect()
     }
 }
 
 impl Action for Render {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let cluster = &self.0.cluster;
-        let settings = [
-            "phase3.",
-            "phase2.pod_cidr",
-            "phase2.service_cidr",
-            "phase2.cluster_domain",
-            "phase2.network.flannel_backend",
-        ];
-        Ok(cluster
-            .inputs(&settings)
+        let settings =
+            ["phase3.", "phase2.pod_cidr", "phase2.service_cidr", "phase2.cluster_domain", "phase2.network."];
+        let inputs = self.0.set_inputs(cluster.inputs(&settings));
+        Ok(inputs
             .with("API endpoint", format!("{:?}", self.0.inventory.api))
+            // With overrides, which are in a file of the user's.
+            .with("kube-proxy configuration", kube_proxy_config(&cluster.settings)?)
             .with("templates", cluster.source.digest("templates/addons"))
             .with("artifacts", cluster.store.read(ResolvedArtifacts::FILE)?.unwrap_or_default()))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
-        let manifests = self.0.manifests()?;
-        for manifest in &manifests {
-            if self.0.cluster.store.read(manifest.file())?.as_deref() != Some(manifest.text.as_bytes()) {
-                return Ok(Check::Drifted(format!("{} is missing or was changed", manifest.file())));
+        let files = self.files()?;
+        for (name, text) in &files {
+            if self.0.cluster.store.read(name)?.as_deref() != Some(text.as_bytes()) {
+                return Ok(Check::Drifted(format!("{name} is missing or was changed")));
             }
         }
-        let stale = self.stale_files(&manifests);
+        let stale = self.stale_files(&files);
         Ok(stale.first().map_or(Check::Ok, |file| Check::Drifted(format!("{file} belongs to no addon"))))
     }
 
@@ -179,12 +241,14 @@ impl Action for Render {
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
-        let store = &self.0.cluster.store;
-        let manifests = self.0.manifests()?;
-        for manifest in &manifests {
-            store.write_file(manifest.file(), manifest.text.as_bytes(), 0o600)?;
+        if own::load(&self.0.cluster)?.is_none() {
+            return Ok(false);
         }
-        self.stale_files(&manifests).into_iter().try_for_each(|file| store.remove(file))?;
+        let (store, files) = (&self.0.cluster.store, self.files()?);
+        for (name, text) in &files {
+            store.write_file(name, text.as_bytes(), 0o600)?;
+        }
+        self.stale_files(&files).into_iter().try_for_each(|file| store.remove(file))?;
         Ok(true)
     }
 }
@@ -217,7 +281,13 @@ impl Apply {
     fn find_changes(&self) -> Result<Vec<Change>> {
         let (kubectl, manifests) = (kubectl(&self.0.cluster)?, self.0.manifests()?);
         let there = prune::find_objects(&kubectl)?;
-        preview::find_changes(&kubectl, &there, &manifests, &self.changed(&there, &manifests))
+        let wanted = self.changed(&there, &manifests);
+        let mut changes = preview::find_changes(&kubectl, &there, &manifests, &wanted, self.0.prunes())?;
+        let recorded = find_recorded(&kubectl)?;
+        for set in self.0.sets()? {
+            changes.extend(self.0.delivery(&kubectl, &set, &recorded).find_changes()?);
+        }
+        Ok(changes)
     }
 
     /// Remembers what the objects are now, so that changes by other clients are noticed.
@@ -248,11 +318,16 @@ impl Action for Apply {
                 manifest.name, manifest.version
             )));
         }
-        let superfluous =
-            prune::superfluous(&there.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects));
-        Ok(superfluous
-            .first()
-            .map_or(Check::Ok, |object| Check::Drifted(format!("{object} belongs to no addon that is on"))))
+        if let Some(object) = self.0.superfluous(&there, &manifests).first() {
+            return Ok(Check::Drifted(format!("{object} belongs to no addon that is on")));
+        }
+        let kubectl = kubectl(&self.0.cluster)?;
+        for set in self.0.sets()? {
+            if let Some(why) = self.0.delivery(&kubectl, &set, &there.recorded).drift()? {
+                return Ok(Check::Drifted(why));
+            }
+        }
+        Ok(Check::Ok)
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
@@ -276,17 +351,33 @@ impl Action for Apply {
         let logged = kubectl.clone().within(cx);
         let manifests = self.0.manifests()?;
         let there = prune::find_objects(&kubectl)?;
+        let (sets, recorded) = (self.0.sets()?, find_recorded(&kubectl)?);
+        let deliver = |name: &str| -> Result<()> {
+            for set in sets.iter().filter(|set| set.name == name) {
+                if self.0.delivery(&logged, set, &recorded).run()? {
+                    cx.progress(format!("applied {} of {}", set.objects.len(), set.setting));
+                }
+            }
+            Ok(())
+        };
+        deliver(NETWORK)?;
         // First, so that no two things claim the same address or port.
-        let superfluous =
-            prune::superfluous(&there.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects));
+        let superfluous = self.0.superfluous(&there, &manifests);
         if !superfluous.is_empty() {
             cx.progress(format!("removing {} objects", superfluous.len()));
             prune::remove(&logged, &superfluous)?;
         }
         let changed = self.changed(&there, &manifests);
-        if changed.is_empty() {
-            return self.remember();
+        if !changed.is_empty() {
+            self.apply(&changed, &logged, cx)?;
         }
+        self.remember()?;
+        deliver(OWN)
+    }
+}
+
+impl Apply {
+    fn apply(&self, changed: &[&Rendered], logged: &Kubectl, cx: &Cx) -> Result<()> {
         let names: Vec<String> =
             changed.iter().map(|manifest| format!("{} {}", manifest.name, manifest.version)).collect();
         cx.progress(format!("applying {}", names.join(", ")));
@@ -297,8 +388,7 @@ impl Action for Apply {
         let path =
             |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
         args.extend(changed.iter().map(path));
-        logged.run(&args)?;
-        self.remember()
+        logged.run(&args).map(drop)
     }
 }
 
@@ -307,10 +397,7 @@ struct Wait(Arc<AddonContext>);
 
 impl Action for Wait {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let inputs = self
-            .0
-            .manifest_inputs(self.0.cluster_inputs())
-            .with("network", self.0.cluster.settings.addons.cni.to_string());
+        let inputs = self.0.manifest_inputs(self.0.cluster_inputs()).with("network", self.0.has_network().to_string());
         let hosts = self.0.inventory.hosts.iter();
         Ok(hosts.fold(inputs, |inputs, host| inputs.with(format!("host {}", host.name), &host.instance)))
     }
@@ -384,7 +471,7 @@ impl Waiting<'_> {
 
     fn tell(&mut self, outlook: &Outlook) {
         let nodes = outlook.ready_nodes.iter().map(|name| format!("node {name} Ready"));
-        let dns = outlook.ready_addons.contains(&"coredns").then(|| "CoreDNS ready".to_owned());
+        let dns = outlook.ready_addons.iter().any(|name| name == "coredns").then(|| "CoreDNS ready".to_owned());
         for milestone in nodes.chain(dns) {
             if !self.told.contains(&milestone) {
                 self.cx.milestone(&*milestone);

@@ -17,18 +17,20 @@ pub(super) struct Debian {
 }
 
 impl Debian {
-    /// What apt's directory (`/etc/apt`) says about a release (`bookworm`).
-    pub(super) fn find(apt: &Path, release: &str) -> Result<Self> {
+    /// What apt's directory (`/etc/apt`) says about a release (`bookworm`); the archive is another
+    /// one where it is named.
+    pub(super) fn find(apt: &Path, release: &str, named: &str) -> Result<Self> {
         let found = read_sources(apt);
         let of = |suite: &str| found.iter().find(|(_, suites)| suites.iter().any(|found| found == suite));
         // Every mirror of Debian has every supported release, whichever one this machine runs.
         let ending = |end: &str| found.iter().find(|(uri, _)| uri.trim_end_matches('/').ends_with(end));
-        let mirror = of(release).or_else(|| ending("/debian")).ok_or_else(|| {
+        let mirror = of(release).or_else(|| ending("/debian")).map(|(uri, _)| uri.as_str());
+        let mirror = Some(named).filter(|named| !named.is_empty()).or(mirror).ok_or_else(|| {
             Error::precondition("the apt configuration of this machine names no mirror of Debian")
-                .hint("add a Debian source to /etc/apt/sources.list.d, or choose another target than local")
+                .hint("set phase1.local.debian_mirror, or choose another target than local")
         })?;
         let security = of(&format!("{release}-security")).or_else(|| ending("/debian-security"));
-        Ok(Self { mirror: mirror.0.clone(), security: security.map(|(uri, _)| uri.clone()) })
+        Ok(Self { mirror: mirror.to_owned(), security: security.map(|(uri, _)| uri.clone()) })
     }
 
     /// `/etc/apt/sources.list` of a machine with this release.
@@ -96,7 +98,7 @@ mod tests {
         for (name, text) in files {
             fs_err::write(dir.path().join(name), text).unwrap();
         }
-        Debian::find(dir.path(), "bookworm")
+        Debian::find(dir.path(), "bookworm", "")
     }
 
     #[test]
@@ -124,6 +126,19 @@ mod tests {
         let debian = apt(&[("sources.list", "deb http://mirror.example/debian bookworm main\n")]).unwrap();
         assert_eq!(debian.security, None);
         assert_eq!(debian.sources_list("bookworm"), "deb http://mirror.example/debian bookworm main\n");
+    }
+
+    #[test]
+    fn a_mirror_that_is_named_counts_more_than_apts() {
+        let dir = tempfile::tempdir().unwrap();
+        let named = |dir: &Path| Debian::find(dir, "bookworm", "http://near.example/debian").unwrap();
+        let text = "deb http://near.example/debian bookworm main\n";
+        assert_eq!(named(dir.path()).sources_list("bookworm"), text, "apt names none");
+        let lines =
+            "deb http://far.example/debian bookworm main\ndeb http://far.example/security bookworm-security main\n";
+        fs_err::write(dir.path().join("sources.list"), lines).unwrap();
+        assert_eq!(named(dir.path()).mirror, "http://near.example/debian");
+        assert_eq!(named(dir.path()).security.as_deref(), Some("http://far.example/security"));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::digest::{Digest, Hasher};
+use super::keylock::KeyLock;
+use super::progress::Watch;
 use crate::atomic_file::{AtomicFile, FileMode, sync_directory};
 use crate::{Context, Error, Result};
 
@@ -60,6 +62,16 @@ impl Cache {
     /// `~/.cache/turnup`.
     pub fn open() -> Result<Self> {
         Self::locate()?.make()
+    }
+
+    /// The cache in this directory, or that of this user.
+    pub fn open_in(dir: Option<&Path>) -> Result<Self> {
+        Self::locate_in(dir)?.make()
+    }
+
+    /// The same for asking where things are or would be: makes nothing.
+    pub fn locate_in(dir: Option<&Path>) -> Result<Self> {
+        dir.map_or_else(Self::locate, Self::rooted)
     }
 
     /// The same for asking where things are or would be: makes nothing.
@@ -200,6 +212,26 @@ impl Cache {
         }
         digests.sort();
         Ok(digests)
+    }
+
+    /// Copies a file that the lock file does not know into the cache, under the digest of its
+    /// bytes.
+    pub fn take_in(&self, file: &Path, watch: &dyn Watch) -> Result<(Digest, u64)> {
+        let digest = Digest::of_file(file)?;
+        let size = fs_err::metadata(file)?.len();
+        if self.find(&digest, &mut |_| ())?.is_some() {
+            return Ok((digest, size));
+        }
+        let shown = file.display().to_string();
+        let lock = KeyLock::acquire(&self.root, &digest.to_string(), &shown, watch)?;
+        let copy = lock.work().join("file");
+        let mut hasher = Hasher::new(fs_err::File::create(&copy)?);
+        io::copy(&mut fs_err::File::open(file)?, &mut hasher)?;
+        if hasher.finish().1 != digest {
+            return Err(Error::transient(format!("{shown} changed while it was read")));
+        }
+        self.adopt(&copy, &digest, 0o444)?;
+        Ok((digest, size))
     }
 
     /// Makes a finished file of the work directory a blob. Its bytes must have been hashed by the

@@ -5,6 +5,7 @@
 //! connection that fails or stalls, and an answer that a server gives when it is busy, are
 //! transient; everything else is not.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -13,12 +14,15 @@ use std::time::Duration;
 use super::digest::{Digest, Hasher};
 use super::lock::Pin;
 use super::progress::{Pace, Watch};
+use super::proxy::Proxy;
 use super::size::Size;
 use super::sources::{Location, blob_url, without_credentials};
-use crate::{Class, Error, Result};
+use crate::{Class, Context as _, Error, Result};
 
 /// Proxies come from the environment, as with every other tool.
-static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
+static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| config().build().into());
+
+fn config() -> ureq::config::ConfigBuilder<ureq::typestate::AgentScope> {
     ureq::Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(Duration::from_secs(15)))
@@ -27,9 +31,14 @@ static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
         // A compressed answer has another length than the file.
         .accept_encoding("identity")
         .user_agent(concat!("turnup/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .into()
-});
+}
+
+/// One that knows a proxy which no environment names.
+fn agent_of(proxy: &Proxy, url: &str) -> Result<ureq::Agent> {
+    let (via, roots) = proxy.transport(url)?;
+    let tls = ureq::tls::TlsConfig::builder().root_certs(roots).build();
+    Ok(config().proxy(via).tls_config(tls).build().into())
+}
 
 /// Writes the blob of this pin, as the location has it, to a new file.
 pub(super) fn fetch_blob(location: &Location, pin: &Pin, to: &Path, watch: &dyn Watch) -> Result<Digest> {
@@ -40,33 +49,78 @@ pub(super) fn fetch_blob(location: &Location, pin: &Pin, to: &Path, watch: &dyn 
             let path = dir.join("sha256").join(pin.sha256.to_string());
             let mut from = fs_err::File::open(&path)?;
             let total = from.metadata()?.len();
-            size.require(&path.display().to_string(), total)?;
-            let hasher = Hasher::new(fs_err::File::create(to)?);
-            pour(&mut from, hasher, &Flow { place: &path.display().to_string(), total, size, watch }, Error::from)
+            copy(&mut from, &path.display().to_string(), total, pin, to, watch)
+        }
+        Location::Archive(path) => {
+            let mut archive = tar::Archive::new(fs_err::File::open(path)?);
+            let wanted = blob_name(pin);
+            for entry in archive.entries_with_seek()? {
+                let mut entry = entry?;
+                if entry_name(&entry) == wanted && entry.header().entry_type().is_file() {
+                    let total = entry.size();
+                    return copy(&mut entry, &format!("{}: {wanted}", path.display()), total, pin, to, watch);
+                }
+            }
+            Err(Error::permanent(format!("{} has no {wanted}", path.display())))
         }
     }
 }
 
-/// Writes what is at this address to a new file.
-pub(super) fn fetch_url(url: &str, size: Size, to: &Path, watch: &dyn Watch) -> Result<Digest> {
-    let mut response = ask(url, 0)?;
-    let total = response.body().content_length();
-    let place = without_credentials(url);
-    total.map_or(Ok(()), |total| size.require(&place, total))?;
-    let mut body = response.body_mut().with_config().limit(u64::MAX).reader();
+fn blob_name(pin: &Pin) -> String {
+    format!("sha256/{}", pin.sha256)
+}
+
+/// The path of an entry of a tar file, whether it was written with `./` before it or not.
+fn entry_name<R: Read>(entry: &tar::Entry<'_, R>) -> String {
+    let path = entry.path_bytes();
+    let text = String::from_utf8_lossy(&path).into_owned();
+    text.strip_prefix("./").map(str::to_owned).unwrap_or(text)
+}
+
+fn copy(from: &mut dyn Read, place: &str, total: u64, pin: &Pin, to: &Path, watch: &dyn Watch) -> Result<Digest> {
+    let size = pin.limit();
+    size.require(place, total)?;
     let hasher = Hasher::new(fs_err::File::create(to)?);
-    let flow = Flow { place: &place, total: total.unwrap_or(0), size, watch };
-    pour(&mut body, hasher, &flow, |error| interrupted(url, error))
+    pour(from, hasher, &Flow { place, total, size, watch }, Error::from)
+}
+
+/// The names of the files with a digest that a bundle holds, without reading what is in them.
+pub(super) fn list_blobs(location: &Location) -> Result<BTreeSet<String>> {
+    let unreadable = |path: &Path| format!("the bundle {} cannot be read", path.display());
+    match location {
+        Location::Http(_) => Ok(BTreeSet::new()),
+        Location::Directory(dir) => {
+            let entries = fs_err::read_dir(dir.join("sha256")).context(unreadable(dir))?;
+            entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        }
+        Location::Archive(path) => {
+            let open = || -> std::io::Result<BTreeSet<String>> {
+                let mut archive = tar::Archive::new(fs_err::File::open(path)?);
+                let mut names = BTreeSet::new();
+                for entry in archive.entries_with_seek()? {
+                    names.extend(entry_name(&entry?).strip_prefix("sha256/").map(str::to_owned));
+                }
+                Ok(names)
+            };
+            open().context(unreadable(path))
+        }
+    }
+}
+
+/// Writes what is at this address to a file, going on with what an interrupted call left there.
+pub(super) fn fetch_url(url: &str, size: Size, to: &Path, watch: &dyn Watch) -> Result<Digest> {
+    resume_url(url, size, to, None, watch).map(|(digest, _)| digest)
 }
 
 /// Goes on with what an earlier call left of this file, or begins it; a server that cannot go on
 /// sends all of it again. The digest is that of the whole file, and the count how many bytes of it
-/// were there already.
-pub fn resume_url(url: &str, size: Size, to: &Path, watch: &dyn Watch) -> Result<(Digest, u64)> {
+/// were there already. Without a proxy of its own it follows the environment.
+pub fn resume_url(url: &str, size: Size, to: &Path, proxy: Option<&Proxy>, watch: &dyn Watch) -> Result<(Digest, u64)> {
+    let own = proxy.map(|proxy| agent_of(proxy, url)).transpose()?;
     // A part that is larger than the whole cannot be a part of it.
     let there = fs_err::metadata(to).map_or(0, |data| data.len());
     let there = if there > size.most() { 0 } else { there };
-    let mut response = ask(url, there)?;
+    let mut response = ask(own.as_ref().unwrap_or(&AGENT), url, there)?;
     let goes_on = response.status().as_u16() == 206;
     let there = if goes_on { there } else { 0 };
     let total = response.body().content_length().map(|rest| there + rest);
@@ -103,7 +157,7 @@ pub enum Presence {
 /// The server does not answer, or answers neither with the file nor with a refusal.
 pub fn find_blob(mirror: &str, digest: &str) -> Result<Presence> {
     let url = blob_url(mirror, digest);
-    let status = call(&url, Some("bytes=0-0".into()))?.status();
+    let status = call(&AGENT, &url, Some("bytes=0-0".into()))?.status();
     match status.as_u16() {
         404 | 410 => Ok(Presence::Missing),
         401 | 403 => Ok(Presence::Denied),
@@ -117,20 +171,20 @@ fn interrupted(url: &str, error: std::io::Error) -> Error {
 }
 
 /// The answer, from this byte on if the server can.
-fn ask(url: &str, from: u64) -> Result<ureq::http::Response<ureq::Body>> {
-    let response = call(url, (from > 0).then(|| format!("bytes={from}-")))?;
+fn ask(agent: &ureq::Agent, url: &str, from: u64) -> Result<ureq::http::Response<ureq::Body>> {
+    let response = call(agent, url, (from > 0).then(|| format!("bytes={from}-")))?;
     let status = response.status();
     if status.as_u16() == 416 {
         // All of it is there already, or another file has this address now: without the range the
         // answer tells.
-        return ask(url, 0);
+        return ask(agent, url, 0);
     }
     if status.is_success() { Ok(response) } else { Err(refusal(url, status)) }
 }
 
 /// Whatever the server answers.
-fn call(url: &str, range: Option<String>) -> Result<ureq::http::Response<ureq::Body>> {
-    let request = AGENT.get(url);
+fn call(agent: &ureq::Agent, url: &str, range: Option<String>) -> Result<ureq::http::Response<ureq::Body>> {
+    let request = agent.get(url);
     let request = range.into_iter().fold(request, |request, range| request.header("Range", range));
     let away =
         |error| Error::new(class_of(&error), format!("{} cannot be reached", without_credentials(url))).source(error);

@@ -7,18 +7,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::cache::Cache;
 use super::digest::{Digest, Hasher};
 use super::gobuild::{Order, executable_name};
 use super::keylock::KeyLock;
 use super::lock::{DigestOrigin, Pin};
-use super::progress::Watch;
+use super::progress::{Joint, Watch};
 use super::selection::{Artifact, Binary, Image, Variant};
 use super::sources::{Location, Source, Sources};
 use super::{download, image::image_tar};
-use crate::exec::tools;
+use crate::exec::{signals, tools};
+use crate::parallel;
 use crate::{Class, Error, Result};
+
+/// Between two attempts of one download: twice as long each time, up to the last.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LAST_PAUSE: Duration = Duration::from_secs(30);
 
 /// An artifact that is here and good.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +53,7 @@ impl Cache {
         watch: &dyn Watch,
     ) -> Result<Vec<Blob>> {
         let wanted: Vec<&Artifact> = wanted.into_iter().collect();
-        let mut obtaining = Fetching { cache: self, sources, watch, failures: BTreeMap::new() };
+        let mut obtaining = Fetching::new(self, sources, watch);
         let images = obtaining.find_missing_images(&wanted)?;
         let parts = images.iter().filter_map(|artifact| artifact.image()).flat_map(|image| &image.binaries);
         let binaries = wanted.iter().copied().filter(|artifact| artifact.binary().is_some()).chain(parts);
@@ -60,7 +66,7 @@ impl Cache {
 
     /// An artifact that is already here; nothing is fetched.
     pub fn lookup(&self, artifact: &Artifact, sources: &Sources, watch: &dyn Watch) -> Result<Option<Blob>> {
-        Fetching { cache: self, sources, watch, failures: BTreeMap::new() }.find(artifact)
+        Fetching::new(self, sources, watch).find(artifact)
     }
 }
 
@@ -70,9 +76,14 @@ struct Fetching<'a> {
     watch: &'a dyn Watch,
     /// Why a source could not give an artifact, by the artifact's id.
     failures: BTreeMap<String, Vec<(String, Error)>>,
+    /// All downloads as one.
+    joint: Joint<'a>,
 }
 
-impl Fetching<'_> {
+impl<'a> Fetching<'a> {
+    fn new(cache: &'a Cache, sources: &'a Sources, watch: &'a dyn Watch) -> Self {
+        Self { cache, sources, watch, failures: BTreeMap::new(), joint: Joint::new(watch) }
+    }
     fn find(&mut self, artifact: &Artifact) -> Result<Option<Blob>> {
         for (variant, Pin { sha256, .. }) in self.sources.accepted(artifact) {
             if let Some(path) = self.find_digest(artifact, sha256)? {
@@ -102,27 +113,37 @@ impl Fetching<'_> {
     }
 
     /// Takes what mirrors have; the rest is to be assembled.
-    fn find_missing_images<'a>(&mut self, wanted: &[&'a Artifact]) -> Result<Vec<&'a Artifact>> {
+    fn find_missing_images<'w>(&mut self, wanted: &[&'w Artifact]) -> Result<Vec<&'w Artifact>> {
         let mut missing = Vec::new();
         for artifact in wanted.iter().copied().filter(|artifact| artifact.image().is_some()) {
-            if self.find(artifact)?.is_none() && !self.try_mirrors(artifact)? {
+            if self.find(artifact)?.is_none() {
                 missing.push(artifact);
+            }
+        }
+        let sources = self.sources;
+        for source in sources.iter() {
+            if let Some(location) = source.location() {
+                missing = self.try_all(source, missing, |this, artifact| this.try_mirror(artifact, location))?;
             }
         }
         Ok(missing)
     }
 
-    fn try_mirrors(&mut self, artifact: &Artifact) -> Result<bool> {
-        let sources = self.sources;
-        for source in sources.iter() {
-            if let Source::Mirror(location) = source {
-                let tried = self.try_mirror(artifact, location);
-                if self.note(artifact, source, tried)? {
-                    return Ok(true);
-                }
+    /// Asks one source for all of these, several at once, and gives those that it could not get.
+    fn try_all<'w>(
+        &mut self,
+        source: &Source,
+        missing: Vec<&'w Artifact>,
+        attempt: impl Fn(&Self, &Artifact) -> Result<bool> + Sync,
+    ) -> Result<Vec<&'w Artifact>> {
+        let tried = parallel::map(&missing, self.sources.effort().at_once, |artifact| attempt(self, artifact));
+        let mut rest = Vec::new();
+        for (artifact, tried) in missing.into_iter().zip(tried) {
+            if !self.note(artifact, source, tried)? {
+                rest.push(artifact);
             }
         }
-        Ok(false)
+        Ok(rest)
     }
 
     fn obtain_binaries(&mut self, wanted: Vec<&Artifact>) -> Result<()> {
@@ -141,19 +162,22 @@ impl Fetching<'_> {
             if *source == Source::Build {
                 self.build_modules(&missing)?;
             }
-            let mut rest = Vec::new();
-            for artifact in missing {
-                let tried = match source {
-                    Source::Cache => Ok(false),
-                    Source::Mirror(location) => self.try_mirror(artifact, location),
-                    Source::Upstream => self.try_upstream(artifact),
-                    Source::Build => self.find(artifact).map(|found| found.is_some()),
-                };
-                if !self.note(artifact, source, tried)? {
-                    rest.push(artifact);
+            missing = match source {
+                Source::Cache => missing,
+                Source::Bundle(location) | Source::Mirror(location) => {
+                    self.try_all(source, missing, |this, artifact| this.try_mirror(artifact, location))?
                 }
-            }
-            missing = rest;
+                Source::Upstream => self.try_all(source, missing, Self::try_upstream)?,
+                Source::Build => {
+                    let mut rest = Vec::new();
+                    for artifact in missing {
+                        if self.find(artifact)?.is_none() {
+                            rest.push(artifact);
+                        }
+                    }
+                    rest
+                }
+            };
         }
         missing.first().map_or(Ok(()), |artifact| Err(self.explain(artifact)))
     }
@@ -171,12 +195,12 @@ impl Fetching<'_> {
         }
     }
 
-    fn try_mirror(&mut self, artifact: &Artifact, location: &Location) -> Result<bool> {
+    fn try_mirror(&self, artifact: &Artifact, location: &Location) -> Result<bool> {
         let mut last = None;
         for (_, pin) in self.sources.accepted(artifact) {
-            let fetched = self.download(artifact, pin, &location.to_string(), &|to| {
-                download::fetch_blob(location, pin, to, self.watch)
-            });
+            let part = self.joint.part(&artifact.id());
+            let fetched = self
+                .download(artifact, pin, &location.to_string(), &|to| download::fetch_blob(location, pin, to, &part));
             match fetched {
                 Ok(()) => return Ok(true),
                 Err(error) if error.class() == Class::Interrupted => return Err(error),
@@ -186,12 +210,13 @@ impl Fetching<'_> {
         last.map_or(Ok(false), Err)
     }
 
-    fn try_upstream(&mut self, artifact: &Artifact) -> Result<bool> {
+    fn try_upstream(&self, artifact: &Artifact) -> Result<bool> {
         let Some(url) = artifact.binary().and_then(|binary| binary.upstream_url.as_deref()) else {
             return Err(Error::permanent(format!("upstream has no single-file download of {artifact}")));
         };
         let Some(pin) = artifact.upstream_pins.first() else { return Err(unpinned(artifact)) };
-        let fetched = self.download(artifact, pin, url, &|to| download::fetch_url(url, pin.limit(), to, self.watch));
+        let part = self.joint.part(&artifact.id());
+        let fetched = self.download(artifact, pin, url, &|to| download::fetch_url(url, pin.limit(), to, &part));
         fetched.map(|()| true)
     }
 
@@ -210,7 +235,7 @@ impl Fetching<'_> {
         }
         self.watch.progress(&format!("downloading {artifact} from {from}"));
         let file = lock.work().join("file");
-        let got = fetch(&file)?;
+        let got = self.fetch_in_time(artifact, &file, digest, fetch)?;
         if got == *digest {
             return self.cache.adopt(&file, digest, artifact.mode()).map(drop);
         }
@@ -218,6 +243,33 @@ impl Fetching<'_> {
             .evidence(format!("expected sha256 {digest}"))
             .evidence(format!("got      sha256 {got}"))
             .hint("repair or replace that source, or add another one to the artifact sources"))
+    }
+
+    /// Tries again what broke off. Wrong bytes are an answer, unless an earlier attempt left some
+    /// of them.
+    fn fetch_in_time(
+        &self,
+        artifact: &Artifact,
+        file: &Path,
+        wanted: &Digest,
+        fetch: &dyn Fn(&Path) -> Result<Digest>,
+    ) -> Result<Digest> {
+        let mut pause = FIRST_PAUSE;
+        let mut attempt = 1;
+        loop {
+            let goes_on = fs_err::metadata(file).is_ok_and(|data| data.len() > 0);
+            match fetch(file) {
+                Ok(got) if got != *wanted && goes_on => fs_err::remove_file(file)?,
+                Err(error) if error.class() == Class::Transient && attempt < self.sources.effort().attempts => {
+                    let seconds = pause.as_secs();
+                    self.watch.progress(&format!("{artifact}: {}; trying again in {seconds} s", error.message()));
+                    signals::sleep(pause)?;
+                    pause = (pause * 2).min(LAST_PAUSE);
+                    attempt += 1;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     fn build_modules(&mut self, missing: &[&Artifact]) -> Result<()> {
@@ -257,7 +309,8 @@ impl Fetching<'_> {
         }
         let log = self.cache.log_path(module);
         let packages = missing.iter().map(|(_, binary)| binary.package.as_str()).collect();
-        let out = Order { binary, platform: &first.platform, packages, reference: &[] }.build(
+        let effort = self.sources.effort();
+        let out = Order { binary, platform: &first.platform, packages, reference: &[], effort }.build(
             lock.work(),
             &log,
             self.watch,

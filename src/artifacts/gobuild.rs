@@ -14,6 +14,7 @@ use super::lock::Cgo;
 use super::platform::Platform;
 use super::progress::{Pace, Watch};
 use super::selection::Binary;
+use super::sources::Effort;
 use super::tree;
 use crate::exec::{Failure, OnDeath, Run, tools};
 use crate::{Class, Context, Error, Result};
@@ -43,6 +44,8 @@ pub(super) struct Order<'a> {
     pub(super) packages: Vec<&'a str>,
     /// Packages of `templates/artifacts/reference` that become part of the module.
     pub(super) reference: &'a [&'a str],
+    /// Where modules come from, and how many processors are kept busy.
+    pub(super) effort: &'a Effort,
 }
 
 /// The file that `go build -o <dir>/` makes of a package: its last element that is not a major
@@ -79,6 +82,7 @@ impl Order<'_> {
         watch.progress(&format!("building {} with {}", self.binary.module, self.binary.toolchain));
         let mut run = Run::new(&go)
             .args(["build", "-v", "-trimpath", "-buildvcs=false"])
+            .args(self.jobs())
             .args(&self.binary.flags)
             .args(["-ldflags", &self.binary.ldflags, "-o"])
             .arg(format!("{}/", out.display()))
@@ -89,6 +93,10 @@ impl Order<'_> {
             .label(format!("go build of {}", self.binary.module))
             .timeout(LIMIT)
             .on_death(OnDeath::Kill);
+        if self.effort.build_jobs > 0 {
+            // The compiler itself works on several functions at once.
+            run = run.env("GOMAXPROCS", self.effort.build_jobs.to_string());
+        }
         for (name, value) in personal.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(self.fixed()) {
             run = run.env(name, value);
         }
@@ -103,6 +111,12 @@ impl Order<'_> {
         });
         built.map_err(explain_failure)?;
         Ok(out)
+    }
+
+    /// How many programs the build runs at once, where it is not as many as there are processors.
+    /// The bytes are the same.
+    fn jobs(&self) -> Option<String> {
+        (self.effort.build_jobs > 0).then(|| format!("-p={}", self.effort.build_jobs))
     }
 
     /// An error that names all of C that is not here, and the command that installs it.
@@ -153,6 +167,9 @@ impl Order<'_> {
         let mut run = Run::new(go).args(["env", "-json", "GOVERSION"]).args(PERSONAL).dir(dir);
         for (name, value) in PERSONAL.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))) {
             run = run.env(name, value);
+        }
+        if !self.effort.go_proxy.is_empty() {
+            run = run.env("GOPROXY", &self.effort.go_proxy);
         }
         let run =
             run.env("GOTOOLCHAIN", toolchain).env("GOWORK", "off").label("go env").timeout(Duration::from_mins(15));

@@ -21,6 +21,7 @@ use super::platform::Platform;
 use super::progress::Watch;
 use super::selection::{Artifact, Kind, Variant, make_binary, make_image};
 use super::size::Size;
+use super::sources::Effort;
 use crate::atomic_file::{self, FileMode};
 use crate::exec::tools;
 use crate::{Context, Error, Result};
@@ -188,7 +189,7 @@ fn build_unpinned(lock: &Lock, name: &str, platform: &Platform, cache: &Cache, w
     let key = format!("build-{name}-{}-{}", platform.os, platform.arch);
     let work = KeyLock::acquire(cache.root(), &key, name, watch)?;
     let packages = module.binaries.values().map(|spec| spec.package.as_str()).collect();
-    let out = Order { binary: &binary, platform, packages, reference: &[] }.build(
+    let out = Order { binary: &binary, platform, packages, reference: &[], effort: &Effort::default() }.build(
         work.work(),
         &cache.log_path(name),
         watch,

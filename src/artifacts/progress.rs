@@ -1,5 +1,7 @@
 //! How long work in this module is followed and stopped from outside, without knowing who follows.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Result;
@@ -40,6 +42,49 @@ impl Watch for crate::phase::Cx {
 
     fn check(&self) -> Result<()> {
         Self::check(self)
+    }
+}
+
+/// Follows several downloads at once as one: what is done of all of them.
+pub(super) struct Joint<'w> {
+    watch: &'w dyn Watch,
+    /// Bytes that are there and that there will be, by download.
+    parts: Mutex<BTreeMap<String, (u64, u64)>>,
+}
+
+impl<'w> Joint<'w> {
+    pub(super) fn new(watch: &'w dyn Watch) -> Self {
+        Self { watch, parts: Mutex::default() }
+    }
+
+    /// The part of one download.
+    pub(super) fn part(&self, name: &str) -> Part<'_> {
+        Part { joint: self, name: name.to_owned() }
+    }
+}
+
+/// Follows one of several downloads.
+pub(super) struct Part<'j> {
+    joint: &'j Joint<'j>,
+    name: String,
+}
+
+impl Watch for Part<'_> {
+    fn progress(&self, message: &str) {
+        self.joint.watch.progress(message);
+    }
+
+    fn count(&self, done: u64, total: u64) {
+        let (done, total) = {
+            let mut parts = self.joint.parts.lock().unwrap_or_else(PoisonError::into_inner);
+            parts.insert(self.name.clone(), (done, total));
+            parts.values().fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+        };
+        self.joint.watch.count(done, total);
+    }
+
+    fn check(&self) -> Result<()> {
+        self.joint.watch.check()
     }
 }
 

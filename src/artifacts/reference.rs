@@ -18,7 +18,7 @@ use super::lock::Lock;
 use super::platform::Platform;
 use super::progress::Watch;
 use super::selection::{Artifact, Selection};
-use super::sources::Sources;
+use super::sources::{Effort, Sources};
 use crate::atomic_file::{self, FileMode};
 use crate::component::{ComponentReference, File, Flag, Gate, HelpFlag, Reference, read_etcd, read_pflag};
 use crate::exec::Run;
@@ -128,7 +128,8 @@ fn compile(artifact: &Artifact, names: &[&str], work: &Path, log: &Path, watch: 
     reference.sort_unstable();
     reference.dedup();
     let packages = programs.iter().map(String::as_str).collect();
-    Order { binary, platform: &Platform::host(), packages, reference: &reference }.build(work, log, watch)
+    Order { binary, platform: &Platform::host(), packages, reference: &reference, effort: &Effort::default() }
+        .build(work, log, watch)
 }
 
 /// One component, of what its help and its description say. They must agree where both speak.
@@ -149,6 +150,7 @@ fn merge(
             continue;
         };
         known.hidden = false;
+        known.words.clone_from(&shown.words);
         if name == "etcd" {
             complete_etcd(known, &shown);
         } else if (&known.default, &known.deprecated) == (&shown.default, &shown.deprecated) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Artifact, Cache, Digest, Pin, Selection, Sources, Watch};
+use super::{Artifact, Cache, Digest, ImageArchive, Pin, Selection, Sources, Watch};
 use crate::document::{Document, Fields};
 use crate::{Error, Result};
 
@@ -18,6 +18,13 @@ pub struct ResolvedArtifacts {
     /// The Kubernetes version that it was obtained for.
     pub kubernetes: String,
     artifacts: BTreeMap<String, Item>,
+    /// The registry, and path in it, under which nodes know the images; turnup's own names where
+    /// there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    registry: Option<String>,
+    /// Images of the user's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    preloaded: Vec<ImageArchive>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +57,9 @@ impl Document for ResolvedArtifacts {
             ("artifacts.*.version", "word"),
             ("artifacts.*.sha256", "sha256"),
             ("artifacts.*.reference", "word"),
+            ("registry", "word"),
+            ("preloaded[].sha256", "sha256"),
+            ("preloaded[].references[]", "word"),
         ])
     }
 }
@@ -66,7 +76,20 @@ impl ResolvedArtifacts {
             Ok((artifact.id(), Item::new(artifact, blob.digest, Some(size))))
         });
         let artifacts = items.collect::<Result<_>>()?;
-        Ok(Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts })
+        Ok(Self::of(selection, artifacts))
+    }
+
+    fn of(selection: &Selection, artifacts: BTreeMap<String, Item>) -> Self {
+        let kubernetes = selection.kubernetes.clone();
+        Self { schema: Self::SCHEMA.into(), kubernetes, artifacts, registry: None, preloaded: Vec::new() }
+    }
+
+    /// The same with images that nodes know under a registry, and path in it, and with these of the
+    /// user's own.
+    #[must_use]
+    pub fn with_images(self, registry: &str, preloaded: Vec<ImageArchive>) -> Self {
+        let registry = (!registry.is_empty()).then(|| registry.to_owned());
+        Self { registry, preloaded, ..self }
     }
 
     /// What will be obtained, as far as that can be known before: of the files that the lock file
@@ -81,14 +104,16 @@ impl ResolvedArtifacts {
             let pin = pin.unwrap_or(&artifact.pins[0]);
             (artifact.id(), Item::new(artifact, pin.sha256, pin.size))
         });
-        Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts: items.collect() }
+        Self::of(selection, items.collect())
     }
 
     /// The first artifact that is no longer in the cache.
     #[must_use]
     pub fn find_missing(&self, cache: &Cache) -> Option<&str> {
-        let gone = |item: &Item| !cache.blob_path(&item.sha256).is_file();
-        self.artifacts.iter().find(|(_, item)| gone(item)).map(|(name, _)| name.as_str())
+        let gone = |sha256: &Digest| !cache.blob_path(sha256).is_file();
+        let missing = self.artifacts.iter().find(|(_, item)| gone(&item.sha256)).map(|(name, _)| name.as_str());
+        let own = || self.preloaded.iter().find(|archive| gone(&archive.sha256));
+        missing.or_else(|| own().and_then(|archive| archive.references.first()).map(String::as_str))
     }
 
     /// The digest of an artifact by its id: `kubelet`, `image/etcd`.
@@ -101,8 +126,23 @@ impl ResolvedArtifacts {
         self.item(id).map(|item| item.size)
     }
 
+    /// Images of the user's own.
+    #[must_use]
+    pub fn preloaded(&self) -> &[ImageArchive] {
+        &self.preloaded
+    }
+
     /// The name of an image in containerd.
     pub fn reference(&self, image: &str) -> Result<String> {
+        let archived = self.archived_reference(image)?;
+        Ok(match (&self.registry, archived.split_once('/')) {
+            (Some(registry), Some((_, rest))) => format!("{registry}/{rest}"),
+            _ => archived,
+        })
+    }
+
+    /// The name of an image in its archive.
+    pub fn archived_reference(&self, image: &str) -> Result<String> {
         let item = self.item(&format!("image/{image}"))?;
         item.reference.clone().ok_or_else(|| Error::bug(format!("{image} is not an image")))
     }
@@ -118,8 +158,8 @@ impl ResolvedArtifacts {
     }
 
     /// Where an artifact lies in the cache.
-    pub fn path(&self, id: &str) -> Result<PathBuf> {
-        Ok(Cache::open()?.blob_path(&self.item(id)?.sha256))
+    pub fn path(&self, cache: &Cache, id: &str) -> Result<PathBuf> {
+        Ok(cache.blob_path(&self.item(id)?.sha256))
     }
 
     fn item(&self, id: &str) -> Result<&Item> {
@@ -138,6 +178,8 @@ mod tests {
         crate::document::hostile::try_every_text::<ResolvedArtifacts>(&serde_json::json!({
             "schema": ResolvedArtifacts::SCHEMA, "kubernetes": "1.36.3",
             "artifacts": {"image/etcd": {"version": "3.6.8", "sha256": "0".repeat(64), "reference": "registry.local/etcd:3.6.8"}},
+            "registry": "registry.example.com/k8s",
+            "preloaded": [{"sha256": "0".repeat(64), "size": 1, "references": ["docker.io/library/app:1"]}],
         }));
     }
 }

@@ -71,8 +71,8 @@ const LIMIT: Duration = Duration::from_mins(30);
 /// The digest of what a root is made of; it is part of the inputs of every step that makes a local
 /// host.
 #[must_use]
-pub fn host_root_digest(suite: &str) -> Digest {
-    digest_with(suite, &[])
+pub fn host_root_digest(suite: &str, further: &[String]) -> Digest {
+    digest_with(suite, further)
 }
 
 fn digest_with(suite: &str, further: &[String]) -> Digest {
@@ -119,10 +119,12 @@ impl Cache {
     /// Where the root of this Debian release is or would be.
     #[must_use]
     pub fn host_root_path(&self, suite: &str) -> PathBuf {
-        self.path_with(suite, &[])
+        self.host_root_path_with(suite, &[])
     }
 
-    fn path_with(&self, suite: &str, further: &[String]) -> PathBuf {
+    /// The same with further packages.
+    #[must_use]
+    pub fn host_root_path_with(&self, suite: &str, further: &[String]) -> PathBuf {
         self.root().join("roots").join(digest_with(suite, further).to_string())
     }
 
@@ -130,21 +132,29 @@ impl Cache {
     /// none.
     #[must_use]
     pub fn find_host_root(&self, suite: &str, further: &[String]) -> Option<RootFs> {
-        let root = self.path_with(suite, further);
+        let root = self.host_root_path_with(suite, further);
         serde_json::from_slice(&fs_err::read(root.join(RECORD)).ok()?).ok()
     }
 
-    /// The root directory for local hosts of this Debian release; made when it is not there, which
-    /// takes some minutes.
-    pub fn rootfs(&self, suite: &str, watch: &dyn Watch) -> Result<PathBuf> {
-        self.rootfs_with(suite, &[], false, watch)
+    /// The root directory for local hosts of this Debian release with these further packages; made
+    /// when it is not there, which takes some minutes. With `renew` it is made even where it is
+    /// there, and takes the place of the old one.
+    pub fn rootfs_with(&self, suite: &str, further: &[String], renew: bool, watch: &dyn Watch) -> Result<PathBuf> {
+        self.rootfs_from(suite, further, "", renew, watch)
     }
 
-    /// The same with further packages: a root of its own, beside the one of local clusters. With
-    /// `renew` it is made even where it is there, and takes the place of the old one.
-    pub fn rootfs_with(&self, suite: &str, further: &[String], renew: bool, watch: &dyn Watch) -> Result<PathBuf> {
+    /// The same from this mirror of Debian; from that of this machine's own packages where it is
+    /// empty.
+    pub fn rootfs_from(
+        &self,
+        suite: &str,
+        further: &[String],
+        mirror: &str,
+        renew: bool,
+        watch: &dyn Watch,
+    ) -> Result<PathBuf> {
         let roots = self.root().join("roots");
-        let root = self.path_with(suite, further);
+        let root = self.host_root_path_with(suite, further);
         if root.is_dir() && !renew {
             return Ok(root);
         }
@@ -161,7 +171,7 @@ impl Cache {
             require_unused(&root, &mounts()?)?;
         }
         let made = lock.work().join("root");
-        let record = self.make_root(suite, &packages(further), &made, watch)?;
+        let record = self.make_root(suite, &packages(further), mirror, &made, watch)?;
         finish_root(&made)?;
         let record = serde_json::to_vec(&record).context("the record of a root is no JSON")?;
         fs_err::write(made.join(RECORD), record)?;
@@ -174,12 +184,12 @@ impl Cache {
         Ok(root)
     }
 
-    fn make_root(&self, suite: &str, packages: &str, made: &Path, watch: &dyn Watch) -> Result<RootFs> {
+    fn make_root(&self, suite: &str, packages: &str, mirror: &str, made: &Path, watch: &dyn Watch) -> Result<RootFs> {
         // Found before anything is downloaded.
         let (unshare, debootstrap) = (tools::find("unshare")?, tools::find("debootstrap")?);
         let keyring = tools::find(KEYRING)?;
         tools::find("gpgv")?;
-        let debian = Debian::find(Path::new("/etc/apt"), suite)?;
+        let debian = Debian::find(Path::new("/etc/apt"), suite, mirror)?;
         if debian.security.is_none() {
             watch.progress(
                 "warning: local hosts get no security updates: apt of this machine names no security suite of Debian; add one to \

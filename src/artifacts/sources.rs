@@ -2,7 +2,7 @@
 //! elsewhere.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::lock::Pin;
 use super::{Artifact, Variant};
@@ -15,9 +15,17 @@ pub enum Location {
     Http(String),
     /// A directory, such as a bundle that was carried here.
     Directory(PathBuf),
+    /// The same directory as one tar file.
+    Archive(PathBuf),
 }
 
 impl Location {
+    /// A bundle: a directory, or a tar file of one.
+    #[must_use]
+    pub fn of_bundle(path: &Path) -> Self {
+        if path.is_dir() { Self::Directory(path.into()) } else { Self::Archive(path.into()) }
+    }
+
     /// An address or a path, as the user writes it.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
@@ -43,7 +51,7 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http(url) => f.write_str(&without_credentials(url)),
-            Self::Directory(path) => write!(f, "{}", path.display()),
+            Self::Directory(path) | Self::Archive(path) => write!(f, "{}", path.display()),
         }
     }
 }
@@ -66,7 +74,9 @@ pub(super) fn without_credentials(url: &str) -> String {
 pub enum Source {
     /// What this machine already has; it is always looked at first, wherever it stands in the list.
     Cache,
-    /// A mirror or a bundle that holds the same bytes as the lock file names.
+    /// What holds everything that a configuration needs.
+    Bundle(Location),
+    /// A mirror that holds the same bytes as the lock file names.
     Mirror(Location),
     /// The release site of each upstream project.
     Upstream,
@@ -74,10 +84,22 @@ pub enum Source {
     Build,
 }
 
+impl Source {
+    /// The place, of one that has files by digest.
+    #[must_use]
+    pub const fn location(&self) -> Option<&Location> {
+        match self {
+            Self::Bundle(location) | Self::Mirror(location) => Some(location),
+            Self::Cache | Self::Upstream | Self::Build => None,
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cache => f.write_str("cache"),
+            Self::Bundle(location) => write!(f, "bundle {location}"),
             Self::Mirror(location) => write!(f, "mirror {location}"),
             Self::Upstream => f.write_str("upstream"),
             Self::Build => f.write_str("source"),
@@ -85,22 +107,64 @@ impl fmt::Display for Source {
     }
 }
 
+/// How hard sources are tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// How often one download is tried in all.
+    pub attempts: u32,
+    /// How many downloads run at once.
+    pub at_once: usize,
+    /// Where Go's modules come from; empty for the user's own GOPROXY.
+    pub go_proxy: String,
+    /// How many processors a build may keep busy; 0 for all.
+    pub build_jobs: u32,
+}
+
+impl Default for Effort {
+    /// One attempt, one download after the other, all processors.
+    fn default() -> Self {
+        Self { attempts: 1, at_once: 1, go_proxy: String::new(), build_jobs: 0 }
+    }
+}
+
 /// The sources in the order in which they are tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sources(Vec<Source>);
+pub struct Sources {
+    list: Vec<Source>,
+    effort: Effort,
+}
 
 impl Default for Sources {
     /// What needs no configuration: the cache, then a build from source.
     fn default() -> Self {
-        Self(vec![Source::Cache, Source::Build])
+        Self::new(vec![Source::Cache, Source::Build])
     }
 }
 
 impl Sources {
     /// These sources, in this order.
     #[must_use]
-    pub const fn new(sources: Vec<Source>) -> Self {
-        Self(sources)
+    pub fn new(sources: Vec<Source>) -> Self {
+        Self { list: sources, effort: Effort::default() }
+    }
+
+    /// The same, tried in this way.
+    #[must_use]
+    pub fn with_effort(self, effort: Effort) -> Self {
+        Self { effort, ..self }
+    }
+
+    /// The same without bundles: what makes one.
+    #[must_use]
+    pub fn without_bundle(&self) -> Self {
+        let list = self.list.iter().filter(|source| !matches!(source, Source::Bundle(_))).cloned().collect();
+        Self { list, effort: self.effort.clone() }
+    }
+
+    /// How hard they are tried.
+    #[must_use]
+    pub const fn effort(&self) -> &Effort {
+        &self.effort
     }
 
     /// What a configuration says: `cache mirror upstream source`, separated by spaces or commas,
@@ -134,12 +198,12 @@ impl Sources {
                 }
             }
         }
-        Ok(Self(sources))
+        Ok(Self::new(sources))
     }
 
     /// The sources in their order.
     pub fn iter(&self) -> impl Iterator<Item = &Source> {
-        self.0.iter()
+        self.list.iter()
     }
 
     /// The files that may stand for this artifact, the preferred one first.
@@ -152,11 +216,11 @@ impl Sources {
     /// alone accepts both: what is pinned is pinned.
     fn variants(&self) -> Vec<Variant> {
         let mut variants: Vec<Variant> = Vec::new();
-        for source in &self.0 {
+        for source in &self.list {
             match source {
                 Source::Upstream => variants.push(Variant::Upstream),
                 Source::Build => variants.push(Variant::Source),
-                Source::Cache | Source::Mirror(_) => {}
+                Source::Cache | Source::Bundle(_) | Source::Mirror(_) => {}
             }
         }
         if !variants.contains(&Variant::Source) {

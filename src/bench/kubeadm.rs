@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::artifacts::{Cache, Lock};
+use crate::artifacts::Lock;
 use crate::bootstrap::{KUBECONFIG, base_config, shared_disk_thresholds};
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
@@ -99,7 +99,7 @@ fn bring_up(cluster: &Arc<Cluster>, inventory: &Inventory, watched: NodeConfig, 
     join(cluster, inventory)?;
     let lock = cluster.store.lock("turnup bench")?;
     Engine::new(&cluster.store, &lock, sink.clone()).run(&addons::phase(cluster)?)?;
-    validate::run(cluster, cx, true)?.into_result()
+    validate::run(cluster, cx, true, cluster.settings.validation.timeout)?.into_result()
 }
 
 fn init(cluster: &Cluster, host: &Host, sink: &Sink) -> Result<()> {
@@ -148,7 +148,7 @@ fn prerequisites(machine: &NodeConfig, config: &str) -> NodeConfig {
 /// Copies and imports with the plainest tools, everything at once.
 fn install_script(cluster: &Cluster, machine: NodeConfig) -> Result<String> {
     let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-    let kubeadm = Cache::open()?.ensure(
+    let kubeadm = cluster.cache()?.ensure(
         selection.binary("kubeadm")?,
         &cluster.settings.sources,
         &crate::artifacts::NoProgress,

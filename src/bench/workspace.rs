@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::artifacts::{Cache, Lock, ResolvedArtifacts};
+use crate::artifacts::{Lock, ResolvedArtifacts};
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Context as _, Error, Result};
@@ -98,7 +98,8 @@ impl Workspace {
     pub(super) fn cluster(&self, cx: &Cx) -> Result<Arc<Cluster>> {
         let cluster = Cluster::open(&self.settings, self.source.clone(), &self.path.join("state"))?;
         let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-        let resolved = ResolvedArtifacts::fetch(&Cache::open()?, &selection, &cluster.settings.sources, cx)?;
+        let resolved = ResolvedArtifacts::fetch(&cluster.cache()?, &selection, &cluster.settings.sources, cx)?;
+        let resolved = cluster.with_own_images(resolved)?;
         cluster.write_document(ResolvedArtifacts::FILE, &resolved, 0o600)?;
         Ok(Arc::new(cluster))
     }

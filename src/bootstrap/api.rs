@@ -27,7 +27,7 @@ pub struct Kubectl {
 /// The client of the cluster's API: kubectl of the cluster's own version with the administrator's
 /// kubeconfig.
 pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
-    let program = cluster.resolved()?.path("kubectl")?;
+    let program = cluster.resolved()?.path(&cluster.cache()?, "kubectl")?;
     Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
 }
 

@@ -9,22 +9,29 @@ use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
+use serde_json::Value;
 
 use crate::cloud::{CONTROL_PLANE, WORKERS};
 use crate::cluster::Cluster;
 use crate::cluster::assets::{FileAsset, Hook, When, is_meant};
+use crate::config::format::Format;
 use crate::config::parse_duration;
 use crate::error::{Error, Result};
 use crate::input;
 use crate::inventory::Role;
-use crate::node::layout::unit_file;
+use crate::node::layout::{self, unit_file};
 use crate::node::node_config::{Content, File, NodeConfig, Unit};
 
 use super::node_target::NodeTarget;
 use super::template;
 
+/// Where a block of turnup's has the names of `phase2.host.extra_hosts`.
+const HOSTS_FILE: &str = "/etc/hosts";
 const FILES: &str = "phase2.host.file_assets";
 const HOOKS: &str = "phase2.host.hooks";
+const PODS: &str = "phase2.host.static_pods";
+/// The static pods of turnup's own.
+const OWN_PODS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 /// Larger content does not belong in a file that the user reads.
 const LARGEST: u64 = 1 << 20;
 /// Permission bits of a file of which nothing else is said: as kops has them.
@@ -39,6 +46,8 @@ pub(super) struct Assets {
     files: Vec<File>,
     /// Units of programs.
     hooks: Vec<Unit>,
+    /// Manifests of static pods.
+    pods: Vec<File>,
 }
 
 impl Assets {
@@ -53,6 +62,7 @@ impl Assets {
         Ok(Self {
             files: files.collect::<Result<_>>()?,
             hooks: hooks.map(|hook| unit_of(cluster, hook)).collect::<Result<_>>()?,
+            pods: if target.role == Role::ControlPlane { static_pods(cluster)? } else { Vec::new() },
         })
     }
 
@@ -73,6 +83,7 @@ impl Assets {
         for file in &mut files {
             file.restarts.retain(|name| !units.iter().any(|unit| unit.name == *name));
         }
+        files.extend(self.pods.iter().cloned());
         files
     }
 
@@ -83,7 +94,8 @@ impl Assets {
             let files = node_config.files.iter().filter(|other| is_here(&other.path)).count();
             let binary = node_config.binaries.iter().any(|binary| is_here(&binary.path));
             let unit = node_config.units.iter().any(|unit| is_here(&unit_file(&unit.name)));
-            if files > 1 || binary || unit {
+            let names = is_here(HOSTS_FILE) && !node_config.extra_hosts.is_empty();
+            if files > 1 || binary || unit || names {
                 return Err(Error::config(format!("{FILES}: turnup writes {} itself", file.path))
                     .hint("leave that file out; what it should say may have a setting: turnup config list"));
             }
@@ -95,7 +107,7 @@ impl Assets {
 /// The name by which entries mean the host: its group's, or on targets without groups that of all
 /// hosts of its role.
 fn group_of<'s>(target: &NodeTarget<'s>) -> &'s str {
-    target.group.map_or(if target.role == Role::ControlPlane { CONTROL_PLANE } else { WORKERS }, |group| &group.name)
+    target.group_name().unwrap_or(if target.role == Role::ControlPlane { CONTROL_PLANE } else { WORKERS })
 }
 
 /// Of those with one path the one that says most exactly for whom it is: for groups, for roles, for
@@ -131,6 +143,39 @@ fn file_of(cluster: &Cluster, asset: &FileAsset) -> Result<File> {
         restarts: asset.restarts.clone(),
         ..File::new(&asset.path, mode.unwrap_or(MODE), 0, content)
     })
+}
+
+/// The manifests of the user's own static pods, of which each has a name of its own.
+fn static_pods(cluster: &Cluster) -> Result<Vec<File>> {
+    let mut pods: Vec<File> = Vec::new();
+    for file in &cluster.settings.host_system.static_pods {
+        let wrong = |why: String| Error::config(format!("{PODS}: {file}: {why}")).hint("turnup config check");
+        let text = String::from_utf8(read(cluster, PODS, file, file)?).map_err(|_| wrong("it is no text".into()))?;
+        let name = judge_pod(&text).map_err(wrong)?;
+        let path = layout::manifest(&name);
+        if pods.iter().any(|pod| pod.path == path) {
+            return Err(wrong(format!("another file has a pod with the name {name}")));
+        }
+        pods.push(File::new(&path, 0o600, 0, Content::Text(text)));
+    }
+    Ok(pods)
+}
+
+/// The name of the one pod of a manifest, or what kubelet would refuse.
+fn judge_pod(text: &str) -> std::result::Result<String, String> {
+    let value: Value = serde_saphyr::from_str(text)
+        .map_err(|error| format!("it is not one document of YAML: {}", error.without_snippet()))?;
+    if value["apiVersion"] != "v1" || value["kind"] != "Pod" {
+        return Err("it holds no Pod of v1".to_owned());
+    }
+    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let format: Format = "dns-name".parse()?;
+    format.validate(name).map_err(|why| format!("metadata.name: {why}"))?;
+    if OWN_PODS.contains(&name) {
+        return Err(format!("{name} is a pod of turnup's own; give it another name"));
+    }
+    let has_containers = value.pointer("/spec/containers").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    if has_containers { Ok(name.to_owned()) } else { Err(format!("the pod {name} has no spec.containers")) }
 }
 
 /// Bytes that are no text are written so that JSON can hold them.
@@ -221,7 +266,7 @@ fn names<'t>(text: &'t str, keys: &'t [&str]) -> impl Iterator<Item = &'t str> {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::config::{Settings, TreeSource};
@@ -244,7 +289,7 @@ mod tests {
 
     fn find(files: &Value, hooks: &Value, role: &str) -> Result<Assets> {
         let dir = tempfile::tempdir().unwrap();
-        Assets::find(&cluster(dir.path(), files, hooks), &NodeTarget::of_host(&host(role), "192.0.2.1"))
+        Assets::find(&cluster(dir.path(), files, hooks), &NodeTarget::of_host(&host(role), "192.0.2.1", None))
     }
 
     fn unit(name: &str, text: &str) -> Unit {
@@ -259,6 +304,54 @@ mod tests {
     fn started(hooks: &Value) -> Result<Vec<String>> {
         let units = find(&json!([]), hooks, "worker")?.arrange(own())?;
         Ok(units.into_iter().map(|unit| unit.name.trim_start_matches("turnup-hook-").to_owned()).collect())
+    }
+
+    fn pod(name: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\nspec:\n  containers:\n    - name: a\n      image: b\n"
+        )
+    }
+
+    #[test]
+    fn own_static_pods_lie_on_the_control_plane_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        for (file, text) in [("a.yaml", pod("vip")), ("b.yaml", pod("agent")), ("twin.yaml", pod("vip"))] {
+            fs_err::write(dir.path().join(file), text).unwrap();
+        }
+        let find = |files: &[&str], role: &str| {
+            let mut cluster = cluster(dir.path(), &json!([]), &json!([]));
+            cluster.settings.host_system.static_pods = files.iter().map(|file| (*file).to_owned()).collect();
+            Assets::find(&cluster, &NodeTarget::of_host(&host(role), "192.0.2.1", None))
+        };
+        let files = find(&["a.yaml", "b.yaml"], "control-plane").unwrap().files_beside(&own());
+        let shown: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.mode)).collect();
+        assert_eq!(
+            shown,
+            [("/etc/kubernetes/manifests/vip.yaml", 0o600), ("/etc/kubernetes/manifests/agent.yaml", 0o600)]
+        );
+        assert_eq!(files[0].content, Content::Text(pod("vip")));
+        assert!(find(&["a.yaml"], "worker").unwrap().files_beside(&own()).is_empty());
+        let error = find(&["a.yaml", "twin.yaml"], "control-plane").unwrap_err();
+        assert!(error.message().ends_with("twin.yaml: another file has a pod with the name vip"), "{error:?}");
+        let error = find(&["none.yaml"], "control-plane").unwrap_err();
+        assert!(error.message().contains("none.yaml cannot be read"), "{error:?}");
+    }
+
+    #[test]
+    fn what_kubelet_would_not_run_is_refused() {
+        assert_eq!(judge_pod(&pod("vip")).as_deref(), Ok("vip"));
+        for (text, why) in [
+            (pod("etcd"), "etcd is a pod of turnup's own"),
+            (pod("Big_Name"), "metadata.name: "),
+            (pod("vip").replace("v1", "apps/v1"), "it holds no Pod of v1"),
+            (pod("vip").replace("kind: Pod", "kind: Deployment"), "it holds no Pod of v1"),
+            (format!("{}---\n{}", pod("a"), pod("b")), "it is not one document of YAML"),
+            ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n".to_owned(), "has no spec.containers"),
+            ("{".to_owned(), "it is not one document"),
+        ] {
+            let said = judge_pod(&text).unwrap_err();
+            assert!(said.contains(why), "{text}: {said}");
+        }
     }
 
     #[test]

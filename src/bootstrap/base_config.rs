@@ -4,7 +4,6 @@
 //! No certificate and no secret is in it, so it can be done before, or beside, all that the
 //! cluster's PKI and API are waited for.
 
-use crate::artifacts::Cache;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::inventory::{Host, Inventory};
@@ -33,15 +32,15 @@ pub fn apply(cluster: &Cluster, host: &Host, node_config: NodeConfig, cx: &Cx) -
     let delivery = Delivery { node_config, secrets: std::collections::BTreeMap::new(), bootstrap_kubeconfig: None };
     let connection = HostConnection::new(cluster, host, cx)?;
     connection.copy_turnup(cluster)?;
-    deliver(&connection, &delivery, cx)
+    deliver(cluster, &connection, &delivery, cx)
 }
 
 /// Sends the artifacts that the host lacks, and then the delivery. The host has this turnup
 /// already.
-pub(super) fn deliver(connection: &HostConnection<'_>, delivery: &Delivery, cx: &Cx) -> Result<()> {
+pub(super) fn deliver(cluster: &Cluster, connection: &HostConnection<'_>, delivery: &Delivery, cx: &Cx) -> Result<()> {
     for sha256 in connection.missing(&delivery.node_config)? {
         cx.progress(format!("sending {}", &sha256[..12]));
-        let blob = Cache::open()?.blobs_dir().join(&sha256);
+        let blob = cluster.cache()?.blobs_dir().join(&sha256);
         connection.copy(&blob, &format!("{HOST_BLOBS}/{sha256}"), 0o644)?;
     }
     connection.node_up(delivery, cx)

@@ -95,7 +95,13 @@ pub(super) fn files(cluster: &Cluster, component: ComponentName) -> Result<Vec<(
     let file = |assignment: &Assignment| -> Option<Result<(String, String)>> {
         let Destination::Flag(flag) = &assignment.destination else { return None };
         let path = assignment.value.as_str().filter(|_| assignment.is_file)?;
-        Some(read(cluster, &assignment.origin, path).map(|text| (file_name(flag).to_owned(), text)))
+        let text = read(cluster, &assignment.origin, path).and_then(|text| {
+            if flag.contains("webhook") {
+                require_embedded(&assignment.origin, path, &text)?;
+            }
+            Ok((file_name(flag).to_owned(), text))
+        });
+        Some(text)
     };
     let own = cluster.settings.assignments.iter().filter(|assignment| assignment.component == component);
     own.filter_map(file).collect()
@@ -111,12 +117,27 @@ pub(super) fn digest(cluster: &Cluster) -> Result<String> {
     for file in named.into_iter().chain(oidc).filter(|file| !file.is_empty()) {
         text += &read(cluster, "phase2", file)?;
     }
+    let (runtime, proxy) = (&cluster.settings.runtime, &cluster.settings.proxy);
+    let authorities = runtime.registry_mirrors.iter().filter_map(|entry| entry.ca_file.as_ref());
+    let named = authorities.chain([&runtime.registry_auth_file, &runtime.config_file, &proxy.proxy_ca_file]);
+    for file in named.filter(|file| !file.is_empty()) {
+        text.extend(["\n", file, "\n", &read(cluster, "phase2", file)?]);
+    }
     for component in ComponentName::ALL {
         for (name, content) in files(cluster, component)? {
             text.extend(["\n", component.name(), " ", &name, "\n", &content]);
         }
     }
     Ok(hex::encode(Sha256::digest(text)))
+}
+
+/// A digest of the certificate that the user's own authority has; empty where turnup makes it.
+pub(super) fn own_authority(cluster: &Cluster) -> Result<String> {
+    let file = &cluster.settings.pki.ca_cert_file;
+    if file.is_empty() {
+        return Ok(String::new());
+    }
+    Ok(hex::encode(Sha256::digest(read(cluster, "phase2.pki.ca_cert_file", file)?)))
 }
 
 /// A text file that a setting names, relative to the configuration's directory.
@@ -128,8 +149,44 @@ pub(super) fn read(cluster: &Cluster, setting: &str, name: &str) -> Result<Strin
     })
 }
 
+/// Fields of a kubeconfig that name further files, each with the one that has what is in them.
+const NAMES_FILES: [(&str, &str, &str, &str); 4] = [
+    ("clusters", "cluster", "certificate-authority", "certificate-authority-data"),
+    ("users", "user", "client-certificate", "client-certificate-data"),
+    ("users", "user", "client-key", "client-key-data"),
+    ("users", "user", "tokenFile", "token"),
+];
+
+/// An error when the kubeconfig of a webhook cannot be used where it goes: nothing but this file
+/// is copied there.
+fn require_embedded(setting: &str, path: &str, text: &str) -> Result<()> {
+    let refuse = |why: String, hint: &str| Err(Error::config(format!("{setting}: {path}: {why}")).hint(hint));
+    let config: Value = match serde_saphyr::from_str(text) {
+        Ok(config) => config,
+        // The parser's snippet would show what may be a secret.
+        Err(error) => return refuse(format!("it is no YAML: {}", error.without_snippet()), "turnup config check"),
+    };
+    if config["clusters"].as_array().is_none_or(Vec::is_empty) {
+        return refuse("it is no kubeconfig: it names no cluster".to_owned(), "turnup config check");
+    }
+    for (list, kind, field, instead) in NAMES_FILES {
+        let entries = config[list].as_array().into_iter().flatten();
+        let named = entries.map(|entry| &entry[kind][field]).find_map(Value::as_str);
+        if let Some(named) = named.filter(|named| !named.is_empty()) {
+            let why = format!("{list}[].{kind}.{field} names the file {named}, which the host does not have");
+            return refuse(why, &format!("embed what is in it: {instead}"));
+        }
+    }
+    let users = config["users"].as_array().into_iter().flatten();
+    if users.map(|user| &user["user"]).any(|user| user.get("exec").is_some()) {
+        let why = "users[].user.exec names a program, which the API server's image does not have".to_owned();
+        return refuse(why, "embed a client certificate or a token");
+    }
+    Ok(())
+}
+
 /// Settings that decide what turnup gives a component.
-const OWNERS: [(&str, &str); 16] = [
+const OWNERS: [(&str, &str); 18] = [
     ("--audit-log-path", "phase2.security.audit"),
     ("--audit-policy-file", "phase2.security.audit_policy_file"),
     ("--authorization-mode", "phase2.apiserver.authorization_webhook_file"),
@@ -142,7 +199,9 @@ const OWNERS: [(&str, &str); 16] = [
     ("--secure-port", "phase2.api_port"),
     ("--service-account-issuer", "phase2.apiserver.service_account_issuer"),
     ("--service-cluster-ip-range", "phase2.service_cidr"),
+    ("--service-node-port-range", "phase2.network.node_port_first"),
     ("--tls-min-version", "phase2.security.tls13"),
+    ("clusterCIDR", "phase2.pod_cidr"),
     ("clusterDomain", "phase2.cluster_domain"),
     ("clusterDNS", "phase2.service_cidr"),
     ("tlsMinVersion", "phase2.security.tls13"),
@@ -222,6 +281,30 @@ mod tests {
             "logging": {"verbosity": 4},
         });
         assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn the_kubeconfig_of_a_webhook_names_no_further_file() {
+        let with = |cluster: &str, user: &str| {
+            format!("clusters:\n- name: a\n  cluster: {{{cluster}}}\nusers:\n- name: a\n  user: {{{user}}}\n")
+        };
+        let good = with("server: https://a.example, certificate-authority-data: YQ==", "token: abc");
+        assert!(require_embedded("s", "w.conf", &good).is_ok());
+        for (text, why) in [
+            (with("certificate-authority: /etc/ca.crt", ""), "clusters[].cluster.certificate-authority names the file"),
+            (with("", "client-certificate: a.crt"), "users[].user.client-certificate names the file a.crt"),
+            (with("", "client-key: a.key"), "users[].user.client-key names the file a.key"),
+            (with("", "tokenFile: /t"), "users[].user.tokenFile names the file /t"),
+            (with("", "exec: {command: a}"), "users[].user.exec names a program"),
+            ("a: b".to_owned(), "it names no cluster"),
+            ("{".to_owned(), "it is no YAML"),
+        ] {
+            let error = require_embedded("s", "w.conf", &text).err().map(|error| error.message().to_owned());
+            assert!(
+                error.as_deref().is_some_and(|error| error.starts_with("s: w.conf: ") && error.contains(why)),
+                "{error:?}"
+            );
+        }
     }
 
     #[test]

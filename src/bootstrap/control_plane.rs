@@ -28,6 +28,9 @@ pub(super) const LOG_DIR: &str = "/var/log/kubernetes";
 pub(super) const KUBECONFIG: &str = "kubeconfig";
 /// The scheduler's configuration, in its directory.
 pub(super) const SCHEDULER_CONFIG: &str = "scheduler.yaml";
+/// The cluster's authority with those above it, in the directory of the controller manager: what
+/// pods are told to trust. Only where there are some above it.
+pub(super) const ROOT_BUNDLE: &str = "root-ca.crt";
 /// How often the leader renews its lease and the others, or the first one before its rights are
 /// there, try to get it.
 const RETRY: &str = "1s";
@@ -120,6 +123,7 @@ impl ControlPlane<'_> {
             .set("enable-admission-plugins", self.admission_plugins().join(","))
             .set("secure-port", settings.api_port.to_string())
             .set("service-cluster-ip-range", settings.service_cidr.to_string())
+            .set("service-node-port-range", format!("{}-{}", settings.node_ports.0, settings.node_ports.1))
             .set_all([
                 ("allow-privileged", "true"),
                 // Probes without a certificate go to `turnup node healthcheck`.
@@ -167,15 +171,17 @@ impl ControlPlane<'_> {
         if !control_plane.authorization_webhook_file.is_empty() {
             flags = flags.set("authorization-webhook-version", "v1");
         }
-        let mut written = &[][..];
+        let mut written = Vec::new();
         if control_plane.audit {
             flags = flags
                 .set("audit-log-path", format!("{LOG_DIR}/audit.log"))
                 .set("audit-policy-file", API_SERVER.file("audit-policy.yaml"));
-            written = &[LOG_DIR];
+            written.push(LOG_DIR);
         }
+        // A socket can be connected to only where it may be written to.
+        written.extend(control_plane.encryption_kms_directory());
         // Not the API server itself: it refuses anonymous requests.
-        self.static_pod(&API_SERVER, flags, files, written, ("HTTP", HEALTH_PORT, "/livez"))
+        self.static_pod(&API_SERVER, flags, files, &written, ("HTTP", HEALTH_PORT, "/livez"))
     }
 
     /// The first one issues tokens; those of the Service's own name stay good beside it.
@@ -214,6 +220,8 @@ impl ControlPlane<'_> {
 
     fn controller_manager(&self, files: &[File]) -> Result<StaticPod> {
         let settings = self.settings();
+        let bundle = CONTROLLER_MANAGER.file(ROOT_BUNDLE);
+        let root = if files.iter().any(|file| file.path == bundle) { ROOT_BUNDLE } else { "ca.crt" };
         let flags = Flags::new()
             .set("cluster-name", &settings.name)
             .set("cluster-cidr", settings.pod_cidr.to_string())
@@ -235,7 +243,7 @@ impl ControlPlane<'_> {
                     ("cluster-signing-key-file", "ca.key"),
                     ("kubeconfig", KUBECONFIG),
                     ("requestheader-client-ca-file", "front-proxy-ca.crt"),
-                    ("root-ca-file", "ca.crt"),
+                    ("root-ca-file", root),
                     ("service-account-private-key-file", "sa.key"),
                 ],
             );

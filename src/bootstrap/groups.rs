@@ -7,8 +7,9 @@ use zeroize::Zeroizing;
 
 use crate::cloud::{CONTROL_PLANE, WORKERS};
 use crate::cluster::Cluster;
+use crate::cluster::user_data::GroupRecord;
 use crate::error::{Error, Result};
-use crate::inventory::Role;
+use crate::inventory::{self, Host, Inventory, Role};
 
 use super::api::{Kubectl, kubectl};
 use super::group_tokens;
@@ -49,6 +50,33 @@ pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
     }
     groups.sort_by_key(|group| group.role);
     Ok(groups)
+}
+
+/// Whether any host runs pods of users alone: the control plane is kept free of them then.
+pub(super) fn has_workers(cluster: &Cluster, inventory: &Inventory) -> bool {
+    let is_worker = |group: &Group| group.role == Role::Worker;
+    let come_alone = groups(cluster).is_ok_and(|groups| groups.iter().any(is_worker));
+    come_alone || inventory.hosts.iter().any(|host| host.role == Role::Worker)
+}
+
+/// The group of the configuration that a host of the inventory belongs to.
+pub(super) fn find_record<'c>(cluster: &'c Cluster, host: &Host) -> Result<Option<&'c GroupRecord>> {
+    if host.group.is_empty() {
+        return Ok(None);
+    }
+    let all = &cluster.settings.node_groups;
+    // The one pool of a configuration without groups has this name as well.
+    let is_pool = all.is_empty() && host.group == WORKERS;
+    let found = all.iter().find(|record| record.name == host.group);
+    if found.is_some() || is_pool {
+        return Ok(found);
+    }
+    let near = kconfig::suggest(&host.group, all.iter().map(|record| record.name.as_str()));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let message = format!("{}: host {} belongs to the group `{}`", inventory::FILE, host.name, host.group);
+    Err(Error::config(message)
+        .evidence(format!("phase1.node_groups has no group of this name{near}"))
+        .hint("add the group to phase1.node_groups, or leave it out where the inventory comes from"))
 }
 
 /// What a kubelet may not say of itself: it would not even start (kubelet's `--node-labels`).

@@ -75,7 +75,7 @@ impl Join {
     /// the request that was made with it, which the kubelet would otherwise take for the answer to
     /// this one.
     fn issue_token(&self, kubectl: &Kubectl, host: &str) -> Result<Token> {
-        let token = token::create(kubectl, host)?;
+        let token = token::create(kubectl, host, self.node.cluster.settings.pki.token_lifetime)?;
         let all = self.list(kubectl)?;
         let is_left = |request: &&Value| is_from_token(request) && find_node(request).as_deref() == Some(host);
         let left = all.iter().filter(is_left);
@@ -92,7 +92,7 @@ impl Join {
 
     fn kubeconfig(&self, token: &Token) -> Result<Zeroizing<String>> {
         let (cluster, api) = (&self.node.cluster, &self.node.inventory.api);
-        let authority = Pki::new(&cluster.store).text("ca", "crt")?;
+        let authority = Pki::of(cluster).text("ca", "crt")?;
         let server = format!("https://{}:{}", api.host_for_nodes(), api.port);
         let identity = Identity::Token(token.text());
         Ok(kubeconfig::render(&cluster.settings.name, &server, &authority, "bootstrap", &identity).into())

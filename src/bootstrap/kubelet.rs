@@ -1,20 +1,23 @@
-//! What kubelet and containerd need on every node: configuration files, units, kernel settings.
+//! What kubelet and containerd need on every node: configuration files and units.
 
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
+use crate::cloud::WORKERS;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::component::Subject;
+use crate::config::host_system::USUAL_DATA_DIR;
 use crate::config::{ComponentName, Destination};
 use crate::error::{Error, Result};
 use crate::inventory::Role;
 use crate::node::Facts;
+use crate::node::boot_config;
 use crate::node::firewall;
 use crate::node::layout;
 use crate::node::node_config::{
-    API_UNIT, CSR_APPROVER_UNIT, Content, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MOUNTS_UNIT, Unit,
+    API_UNIT, BOOT_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MOUNTS_UNIT,
+    PROXY_AUTHORITY, TRUST_UNIT, Unit,
 };
 
 use super::component::Flags;
@@ -22,7 +25,11 @@ use super::configuration::{self, Configuration};
 use super::firewall::FILE as FIREWALL_FILE;
 use super::group_node::GROUP;
 use super::healthcheck;
+use super::node_metadata;
 use super::node_target::NodeTarget;
+use super::proxy::HostProxy;
+use super::reserved_memory;
+use super::runtime::{self, ContainerRuntime};
 use super::template;
 
 /// What a node's agents are made from.
@@ -41,6 +48,8 @@ pub(super) struct Agents<'a> {
     pub(super) tainted: bool,
     /// Whether the host has nftables rules of turnup's.
     pub(super) has_firewall: bool,
+    /// Names and addresses of the cluster's hosts and of its API.
+    pub(super) hosts: Vec<String>,
 }
 
 impl Agents<'_> {
@@ -49,7 +58,9 @@ impl Agents<'_> {
     }
 
     fn configuration(&self) -> Configuration<'_> {
-        let group = self.target.group.map_or("", |group| group.name.as_str());
+        // As files and hooks of the user's mean it: where there are no groups, all workers are one.
+        let alone = if self.target.role == Role::Worker { WORKERS } else { "" };
+        let group = self.target.group_name().unwrap_or(alone);
         let subject = Subject { host: self.target.name, role: self.target.role.name(), group };
         Configuration { settings: self.settings(), component: ComponentName::Kubelet, subject }
     }
@@ -67,7 +78,7 @@ impl Agents<'_> {
                 "x509": {"clientCAFile": layout::CA},
             },
             "authorization": {"mode": "Webhook"},
-            "cgroupDriver": if self.uses_systemd_cgroups() { "systemd" } else { "cgroupfs" },
+            "cgroupDriver": runtime::cgroup_driver(self.cluster, self.facts),
             "clusterDNS": [dns.to_string()],
             "clusterDomain": settings.cluster_domain,
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
@@ -100,19 +111,18 @@ impl Agents<'_> {
             configuration::merge(&mut config, shared_disk_thresholds());
         }
         of.set_fields(&mut config, false);
-        if let Some(group) = self.target.group {
-            if !group.kube_reserved.is_empty() {
-                configuration::merge(&mut config, json!({"kubeReserved": group.kube_reserved}));
-            }
-            if let Some(most) = group.max_pods {
-                config["maxPods"] = most.into();
-            }
+        if let Some(reserved) = self.target.kube_reserved() {
+            configuration::merge(&mut config, json!({"kubeReserved": reserved}));
+        }
+        if let Some(most) = self.target.max_pods() {
+            config["maxPods"] = most.into();
         }
         of.set_own_fields(&mut config, &decided)?;
         if config.get("evictionHard").is_some() && config.get("mergeDefaultEvictionSettings").is_none() {
             // Without it the signals that are not named would have no threshold at all.
             config["mergeDefaultEvictionSettings"] = true.into();
         }
+        reserved_memory::set(&mut config)?;
         Ok(config)
     }
 
@@ -138,13 +148,13 @@ impl Agents<'_> {
     /// From the first moment on; later changes are told to the API server, which a kubelet asks for
     /// nothing of this kind.
     fn taints(&self) -> Vec<Value> {
-        let control_plane = json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"});
-        let of_group = self.target.group.into_iter().flat_map(|group| &group.taints);
-        let own = of_group.chain(self.target.taints).map(|taint| match taint.value.as_str() {
+        let control_plane = self.tainted.then(node_metadata::control_plane_taint);
+        let all = control_plane.into_iter().chain(self.target.all_taints().cloned());
+        all.map(|taint| match taint.value.as_str() {
             "" => json!({"key": taint.key, "effect": taint.effect}),
             value => json!({"key": taint.key, "value": value, "effect": taint.effect}),
-        });
-        self.tainted.then_some(control_plane).into_iter().chain(own).collect()
+        })
+        .collect()
     }
 
     /// Labels that a kubelet may give its own Node; those of hosts that do not come by themselves
@@ -157,14 +167,8 @@ impl Agents<'_> {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     }
 
-    /// containerd's configuration.
-    pub(super) fn containerd_config(&self) -> Result<String> {
-        let context = minijinja::context! {
-            pause => &self.pause,
-            lowers_oom_score => self.facts.lowers_oom_score,
-            systemd_cgroup => self.uses_systemd_cgroups(),
-        };
-        template::render(&self.cluster.source, "templates/bootstrap/containerd.toml", &context)
+    pub(super) fn runtime(&self) -> ContainerRuntime<'_> {
+        ContainerRuntime { cluster: self.cluster, facts: self.facts, pause: &self.pause }
     }
 
     /// The units in the order to start them.
@@ -177,20 +181,33 @@ impl Agents<'_> {
             .set("node-ip", self.target.address)
             .set_if(!labels.is_empty(), "node-labels", labels)
             .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
+        let data_dir = own_data_dir(self.settings());
+        let flags = flags.set_if(data_dir.is_some(), "root-dir", data_dir.unwrap_or_default());
         let flags = flags.set_if(
             provides_credentials(self.settings()),
             "image-credential-provider-bin-dir",
             layout::CREDENTIAL_PROVIDERS,
         );
         let flags = self.configuration().with_flags(flags, kubelet_file)?;
+        let proxy = HostProxy::find(self.cluster, &self.hosts);
+        let trusts = proxy.as_ref().is_some_and(HostProxy::has_authority);
+        let config = self.kubelet_config()?;
         let context = minijinja::context! {
             node => self.target.name,
-            cpu_manager_policy => self.kubelet_config()?["cpuManagerPolicy"].as_str(),
+            data_dir => data_dir.unwrap_or(USUAL_DATA_DIR),
+            has_own_data_dir => data_dir.is_some(),
+            open_files => self.settings().host_system.open_files,
+            proxy => proxy.as_ref().map(HostProxy::environment).unwrap_or_default(),
+            authority => PROXY_AUTHORITY,
+            cpu_manager_policy => config["cpuManagerPolicy"].as_str(),
+            memory_manager_policy => config["memoryManagerPolicy"].as_str(),
+            reserved_memory => config["reservedMemory"][0]["limits"]["memory"].as_str().unwrap_or("none"),
             turnup => layout::TURNUP,
             flags => flags.render(),
             lowers_oom_score => self.facts.lowers_oom_score,
             mounts => &self.mounts,
             mounts_unit => MOUNTS_UNIT,
+            boot_file => boot_config::FILE,
             api_here => self.api_here.map(|address| address.to_string()),
             api_port => self.settings().api_port,
             version => self.cluster.version(),
@@ -203,19 +220,31 @@ impl Agents<'_> {
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = template::render(&self.cluster.source, &format!("templates/bootstrap/{name}"), &context)?;
             let restart_on = restart_on.iter().map(|path| (*path).to_owned()).collect();
-            Ok(Unit { name: name.to_owned(), text, mode: Unit::MODE, restart_on, reloads: name == FIREWALL_UNIT })
+            Ok(Unit {
+                name: name.to_owned(),
+                text,
+                mode: Unit::MODE,
+                restart_on,
+                reloads: [FIREWALL_UNIT, TRUST_UNIT].contains(&name),
+            })
         };
         let (program, files) = (layout::program("kubelet"), self.kubelet_files()?);
         let mut kubelet: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         kubelet.extend([
             layout::KUBELET_KUBECONFIG,
             layout::BOOTSTRAP_KUBECONFIG,
+            layout::REGISTRY_CREDENTIALS,
+            PROXY_AUTHORITY,
             &program,
             layout::KUBELET_CERTIFICATE,
             layout::CA,
         ]);
-        let mut units =
-            vec![unit("containerd.service", &["/etc/containerd/config.toml", &layout::program("containerd")])?];
+        let mut units = Vec::new();
+        if trusts {
+            units.push(unit(TRUST_UNIT, &[PROXY_AUTHORITY])?);
+        }
+        let containerd = layout::program("containerd");
+        units.push(unit(CONTAINERD, &[runtime::CONFIG, runtime::EXTRA, PROXY_AUTHORITY, &containerd])?);
         if self.has_firewall {
             units.push(unit(FIREWALL_UNIT, &[FIREWALL_FILE])?);
         }
@@ -229,16 +258,14 @@ impl Agents<'_> {
             units.push(unit(HEALTHCHECK_UNIT, &[])?);
         }
         units.push(unit("kubelet.service", &kubelet)?);
+        // A host that joins by itself has a unit for this from its user data.
+        if self.target.host.is_some() {
+            units.push(unit(BOOT_UNIT, &[])?);
+        }
         if self.approver.is_some() {
             units.push(unit(CSR_APPROVER_UNIT, &[])?);
         }
         Ok(units)
-    }
-
-    /// systemd manages the cgroups of a real host with the unified hierarchy; in all other cases
-    /// kubelet does it alone.
-    const fn uses_systemd_cgroups(&self) -> bool {
-        self.facts.cgroup == 2
     }
 }
 
@@ -249,6 +276,12 @@ const CREDENTIAL_PROVIDERS: &str = "image-credential-provider-config";
 pub(super) fn provides_credentials(settings: &ClusterSettings) -> bool {
     let flag = Destination::Flag(CREDENTIAL_PROVIDERS.into());
     settings.assignments.iter().any(|one| one.component == ComponentName::Kubelet && one.destination == flag)
+}
+
+/// kubelet's root directory, where it is another one than the usual. Its configuration and
+/// certificates stay where they are.
+pub(super) fn own_data_dir(settings: &ClusterSettings) -> Option<&str> {
+    Some(settings.host_system.data_dir.as_str()).filter(|dir| !dir.is_empty() && *dir != USUAL_DATA_DIR)
 }
 
 /// A file that a setting brings along for kubelet.
@@ -271,19 +304,4 @@ pub(crate) fn shared_disk_thresholds() -> Value {
         // Images come from archives and are pinned: there is nothing to collect.
         "imageGCHighThresholdPercent": 100,
     })
-}
-
-/// Kernel settings: forwarding for pods, and what kubelet demands with `protectKernelDefaults`.
-pub(super) fn sysctls() -> BTreeMap<String, String> {
-    [
-        ("net.ipv4.ip_forward", "1"),
-        ("vm.overcommit_memory", "1"),
-        ("vm.panic_on_oom", "0"),
-        ("kernel.panic", "10"),
-        ("kernel.panic_on_oops", "1"),
-        ("kernel.keys.root_maxkeys", "1000000"),
-        ("kernel.keys.root_maxbytes", "25000000"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into()
 }

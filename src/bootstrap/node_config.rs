@@ -3,20 +3,20 @@
 //! The result is a pure function of its inputs: the same inputs give the same bytes. It writes
 //! nothing and asks no host.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::{Value, json};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::{Cluster, find_document};
 use crate::component::{OVERRIDES, Scope};
-use crate::config::ComponentName;
+use crate::config::{ComponentName, Network};
 use crate::document::Found;
 use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
 use crate::node::facts::CLIENT_CERTIFICATE;
-use crate::node::node_config::{Content, Health, NodeConfig};
+use crate::node::node_config::{Content, File, Health, NodeConfig};
 use crate::node::{layout, yaml};
 
 use super::assets::Assets;
@@ -32,8 +32,9 @@ use super::healthcheck;
 use super::kubeconfig::{self, Identity};
 use super::kubelet::Agents;
 use super::node_config_builder::{NodeConfigBuilder, node_directories};
-use super::node_target::{Group, NodeTarget};
-use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
+use super::node_target::NodeTarget;
+use super::pki::{Authority, Leaf, Pki};
+use super::runtime;
 
 /// Where node configs lie below the cluster's directory.
 pub const DIRECTORY: &str = "node-config";
@@ -108,8 +109,11 @@ impl NodeConfigs<'_> {
             leaves.push(Leaf { group: Some("system:nodes".into()), ..serving });
             if host.role == Role::ControlPlane {
                 let file = format!("kubelet-client-{}", host.name);
-                leaves.push(Leaf { life: LEAF_LIFE, ..Leaf::client(&file, cluster, &user, Some("system:nodes")) });
+                leaves.push(Leaf::client(&file, cluster, &user, Some("system:nodes")));
             }
+        }
+        for leaf in &mut leaves {
+            leaf.life = self.cluster.settings.pki.leaf_lifetime;
         }
         Ok(leaves)
     }
@@ -117,20 +121,20 @@ impl NodeConfigs<'_> {
     /// The node config of one node and the secrets that it names.
     pub fn node_config(&self, host: &Host, facts: &Facts) -> Result<(NodeConfig, Secrets)> {
         let address = host.address.to_string();
-        let builder = self.builder(NodeTarget::of_host(host, &address), facts)?;
+        let builder = self.builder(self.target(host, &address)?, facts)?;
         let agents = builder.agents()?;
-        let mut files = Contents::new(Pki::new(&self.cluster.store));
+        let mut files = Contents::new(Pki::of(self.cluster));
         self.node_files(host, &agents, &mut files)?;
+        let machine = builder.machine()?;
         let mut users = Vec::new();
         let mut health = Vec::new();
         if host.role == Role::ControlPlane {
             users = control_plane::users(&self.cluster.settings);
             users.push(healthcheck::system_user());
-            self.control_plane_files(host, &mut files)?;
+            self.control_plane_files(host, &machine.files, &mut files)?;
             let (name, url) = ("etcd healthy".into(), "http://127.0.0.1:2381/health".into());
             health.push(Health { name, url, pod: "kube-system_etcd-".into() });
         }
-        let machine = builder.machine()?;
         let mut all = machine.files;
         all.extend(files.list);
         all.extend(builder.firewall_file()?);
@@ -147,20 +151,54 @@ impl NodeConfigs<'_> {
 
     /// The part that needs nothing of the cluster: no certificate, no secret, no other host.
     pub fn machine(&self, host: &Host, facts: &Facts) -> Result<NodeConfig> {
-        self.builder(NodeTarget::of_host(host, &host.address.to_string()), facts)?.machine()
+        self.builder(self.target(host, &host.address.to_string())?, facts)?.machine()
+    }
+
+    fn target<'t>(&'t self, host: &'t Host, address: &'t str) -> Result<NodeTarget<'t>> {
+        Ok(NodeTarget::of_host(host, address, groups::find_record(self.cluster, host)?))
     }
 
     fn builder<'b>(&'b self, target: NodeTarget<'b>, facts: &'b Facts) -> Result<NodeConfigBuilder<'b>> {
-        let is_worker = |group: &Group| group.role == Role::Worker;
-        let come_alone = groups::groups(self.cluster).is_ok_and(|groups| groups.iter().any(is_worker));
-        let has_workers = come_alone || self.inventory.hosts.iter().any(|host| host.role == Role::Worker);
+        let has_workers = groups::has_workers(self.cluster, self.inventory);
         let api_here = self.find_api_here(target.role);
         let assets = Assets::find(self.cluster, &target)?;
         self.require_known_scopes()?;
         let approver = Policy::find(target.role, self.cluster, self.inventory)?;
         let (cluster, artifacts) = (self.cluster, self.artifacts);
         let neighbors = Neighbors::of(self.inventory);
-        Ok(NodeConfigBuilder { cluster, artifacts, target, facts, has_workers, api_here, assets, neighbors, approver })
+        let hosts = self.reached_directly();
+        Ok(NodeConfigBuilder {
+            cluster,
+            artifacts,
+            target,
+            facts,
+            has_workers,
+            api_here,
+            assets,
+            neighbors,
+            hosts,
+            approver,
+        })
+    }
+
+    /// The API and the hosts, but for those in networks that the settings name.
+    fn reached_directly(&self) -> Vec<String> {
+        let networks: Vec<Network> =
+            self.cluster.settings.firewall.host_networks.iter().filter_map(|text| text.parse().ok()).collect();
+        let is_elsewhere = |address: &IpAddr| match address {
+            IpAddr::V4(address) => !networks.iter().any(|network| network.contains(*address)),
+            IpAddr::V6(_) => true,
+        };
+        let hosts = self.inventory.hosts.iter();
+        let addresses = hosts.clone().map(|host| host.address).filter(is_elsewhere).map(|address| address.to_string());
+        let names = hosts.map(|host| host.name.clone());
+        let mut all: Vec<String> =
+            [self.inventory.api.host_for_nodes().to_owned()].into_iter().chain(addresses).collect();
+        // With networks the list stays the same whichever hosts come and go.
+        if networks.is_empty() {
+            all.extend(names);
+        }
+        all
     }
 
     /// An override for a host that the cluster does not have, or of a component that does not run
@@ -198,6 +236,9 @@ impl NodeConfigs<'_> {
         files.public(layout::KUBELET_CERTIFICATE, &format!("kubelet-{}.crt", host.name))?;
         files.key(layout::KUBELET_KEY, &format!("kubelet-{}.key", host.name), 0)?;
         files.list.extend(agents.kubelet_files()?);
+        if let Some(text) = runtime::read_credentials(self.cluster)? {
+            files.secret(layout::REGISTRY_CREDENTIALS, "registry-credentials", text, 0);
+        }
         if host.role == Role::ControlPlane {
             let identity = Identity::Files { certificate: CLIENT_CERTIFICATE, key: CLIENT_CERTIFICATE };
             let config = self.local_kubeconfig("kubelet", &identity, files)?;
@@ -212,7 +253,8 @@ impl NodeConfigs<'_> {
         Ok(())
     }
 
-    fn control_plane_files(&self, host: &Host, files: &mut Contents<'_>) -> Result<()> {
+    /// `machine` are the host's other files, among them the user's own.
+    fn control_plane_files(&self, host: &Host, machine: &[File], files: &mut Contents<'_>) -> Result<()> {
         let settings = &self.cluster.settings;
         let members = Members::read(self.cluster, self.inventory)?;
         let reference = |name: &str| self.reference(name);
@@ -226,6 +268,9 @@ impl NodeConfigs<'_> {
         self.api_server_files(&control_plane, &mut files.of(&API_SERVER, settings))?;
         let manager = &mut files.of(&CONTROLLER_MANAGER, settings);
         manager.pair("ca", "ca")?;
+        if let Some(bundle) = manager.all.pki.root_bundle()? {
+            manager.push(control_plane::ROOT_BUNDLE, Content::Text(bundle));
+        }
         manager.public("front-proxy-ca.crt", "front-proxy-ca.crt")?;
         manager.key("sa.key", "sa.key")?;
         self.client_files("controller-manager", manager)?;
@@ -237,7 +282,8 @@ impl NodeConfigs<'_> {
         files.public(layout::HEALTHCHECK_CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
         files.key(layout::HEALTHCHECK_KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
         self.root_kubeconfigs(host, files)?;
-        for pod in control_plane.static_pods(&files.list)? {
+        let readable: Vec<File> = files.list.iter().chain(machine).cloned().collect();
+        for pod in control_plane.static_pods(&readable)? {
             files.yaml(&pod.path(), pod.manifest());
         }
         Ok(())
@@ -257,7 +303,8 @@ impl NodeConfigs<'_> {
         }
         let of = &self.cluster.settings.control_plane;
         let encrypted: &[String] = if of.encryption_at_rest { &of.encryption_resources } else { &[] };
-        own.secret("encryption.yaml", encryption_configuration(encrypted, &own.all.pki.text("encryption", "key")?));
+        let (key, socket) = (own.all.pki.text("encryption", "key")?, of.encryption_kms_endpoint.as_deref());
+        own.secret("encryption.yaml", encryption_configuration(encrypted, &key, socket));
         self.user_files(own)
     }
 
@@ -304,15 +351,18 @@ impl NodeConfigs<'_> {
     }
 }
 
-/// What lies in etcd: these kinds of objects under secretbox (`XSalsa20` and `Poly1305`), all
-/// others as they are. Both are read, so that what was written before stays readable, whatever the
-/// setting was.
-fn encryption_configuration(encrypted: &[String], key: &str) -> String {
+/// What lies in etcd: these kinds of objects under the keys of the KMS plugin at this socket, else
+/// under secretbox (`XSalsa20` and `Poly1305`), all others as they are. Both secretbox and plain
+/// objects are read, so that what was written before stays readable.
+fn encryption_configuration(encrypted: &[String], key: &str, socket: Option<&str>) -> String {
     const ALL: &str = "*.*";
     let (secretbox, identity) =
         (json!({"secretbox": {"keys": [{"name": "key1", "secret": key}]}}), json!({"identity": {}}));
-    let encrypted_kinds =
-        (!encrypted.is_empty()).then(|| json!({"resources": encrypted, "providers": [secretbox, identity]}));
+    let plugin = socket.map(|socket| {
+        json!({"kms": {"apiVersion": "v2", "name": "turnup", "endpoint": format!("unix://{socket}"), "timeout": "10s"}})
+    });
+    let providers: Vec<&Value> = plugin.iter().chain([&secretbox, &identity]).collect();
+    let encrypted_kinds = (!encrypted.is_empty()).then(|| json!({"resources": encrypted, "providers": providers}));
     // Of two entries for all kinds the API server refuses the second.
     let is_all = encrypted.iter().any(|kind| kind == ALL);
     let others = (!is_all).then(|| json!({"resources": [ALL], "providers": [identity, secretbox]}));

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::cluster::{ADDONS, Cluster, ClusterSettings};
+use crate::cluster::{Addon, Cluster, ClusterSettings};
 use crate::error::Result;
 use crate::inventory::{Disk, Host, Role};
 use crate::node::Facts;
@@ -25,8 +25,10 @@ use super::component::ETCD;
 use super::control_plane::{ETCD_DIR, ETCD_DISK};
 use super::csr_approver::{self, Policy};
 use super::firewall::{self, Firewall, Neighbors};
+use super::host_system;
 use super::kubelet::{self, Agents};
 use super::node_target::NodeTarget;
+use super::proxy::HostProxy;
 use super::template;
 
 /// The lock file of host-local, which assigns addresses to pods.
@@ -46,6 +48,8 @@ pub(super) struct NodeConfigBuilder<'a> {
     pub(super) assets: Assets,
     /// The other hosts, as far as they are known.
     pub(super) neighbors: Neighbors,
+    /// Names and addresses of the cluster's hosts and of its API, which no proxy leads to.
+    pub(super) hosts: Vec<String>,
     /// By what this host approves requests of kubelets, where it does.
     pub(super) approver: Option<Policy>,
 }
@@ -56,17 +60,26 @@ impl<'a> NodeConfigBuilder<'a> {
         let blobs = [self.target.blobs, HOST_BLOBS].into_iter().filter(|dir| !dir.is_empty());
         let agents = self.agents()?;
         // For the next boot; `turnup node up` sets them now.
-        let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
-        let mut files = vec![
-            text_file("/etc/containerd/config.toml", 0o600, agents.containerd_config()?),
+        let system = &self.cluster.settings.host_system;
+        host_system::require_own_kernel(system, self.facts)?;
+        let sysctls = host_system::sysctls(system);
+        let settings = sysctls.iter().map(|(name, value)| format!("{name} = {value}\n"));
+        let runtime = agents.runtime();
+        let mut files = runtime.files()?;
+        files.extend([
             text_file("/etc/sysctl.d/90-turnup.conf", 0o600, settings.collect()),
             // For people who log in to the host; every user may read them.
             text_file("/etc/crictl.yaml", 0o644, self.plain("crictl.yaml")?),
             text_file("/etc/profile.d/turnup.sh", 0o644, self.plain("profile.sh")?),
-        ];
+        ]);
         if self.cluster.settings.addons.cni {
             // host-local would create it with mode 0750 (CIS 1.1.9).
             files.push(text_file(ADDRESS_LOCK, 0o600, String::new()));
+        }
+        files.extend(host_system::files(system));
+        let proxy = HostProxy::find(self.cluster, &self.hosts);
+        if let Some(proxy) = &proxy {
+            files.extend(proxy.files()?);
         }
         let mut units = self.units(&agents)?;
         files.extend(self.assets.files_beside(&units));
@@ -81,12 +94,17 @@ impl<'a> NodeConfigBuilder<'a> {
             users: Vec::new(),
             // A container's kernel is the machine's around it, which the doctor has looked at.
             modules: if self.facts.container { Vec::new() } else { self.modules() },
-            sysctls: kubelet::sysctls(),
+            sysctls,
+            packages: system.packages.clone(),
+            extra_hosts: system.extra_hosts.clone(),
+            shared_directories: kubelet::own_data_dir(&self.cluster.settings).map(Into::into).into_iter().collect(),
             pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
             mounts: Vec::new(),
             directories: machine_directories(),
             binaries: self.binaries()?,
             files,
+            proxy: proxy.as_ref().map(HostProxy::decided),
+            runtime: runtime.decided(),
             images: self.images()?,
             units,
             health: Vec::new(),
@@ -110,7 +128,14 @@ impl<'a> NodeConfigBuilder<'a> {
 
     fn modules(&self) -> Vec<String> {
         let wraps = self.cluster.settings.addons.has_vxlan();
-        ["overlay", "nf_tables"].into_iter().chain(wraps.then_some("vxlan")).map(Into::into).collect()
+        let own = ["overlay", "nf_tables"].into_iter().chain(wraps.then_some("vxlan"));
+        let mut modules: Vec<String> = own.map(Into::into).collect();
+        for module in &self.cluster.settings.host_system.kernel_modules {
+            if !modules.contains(module) {
+                modules.push(module.clone());
+            }
+        }
+        modules
     }
 
     /// All of a worker that asks for its certificates itself: the machine, the cluster's authority
@@ -138,8 +163,11 @@ impl<'a> NodeConfigBuilder<'a> {
             mounts: self.etcd_disk().map(|_| ETCD_DISK.to_owned()).into_iter().collect(),
             api_here: self.api_here,
             approver: self.approver.as_ref().map(Policy::flags),
-            tainted: self.target.role == Role::ControlPlane && self.has_workers,
+            tainted: self.target.role == Role::ControlPlane
+                && self.has_workers
+                && !self.cluster.settings.control_plane.runs_pods,
             has_firewall: self.cluster.settings.firewall.enabled,
+            hosts: self.hosts.clone(),
         })
     }
 
@@ -191,15 +219,24 @@ impl<'a> NodeConfigBuilder<'a> {
         let role = self.target.role;
         let control: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
         let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
-        let later = ADDONS.iter().map(|addon| addon.image).chain(["agnhost"]);
+        let addons = Addon::all(&self.cluster.source)?;
+        let later = addons.iter().map(|addon| addon.image.as_str()).chain(["agnhost"]);
         let image = |name: &str, first: bool| -> Result<Image> {
             let id = format!("image/{name}");
             let (sha256, size) = (self.artifacts.sha256(&id)?, self.artifacts.size(&id)?);
-            Ok(Image { reference: self.artifacts.reference(name)?, sha256, size, first })
+            let (reference, archived) = (self.artifacts.reference(name)?, self.artifacts.archived_reference(name)?);
+            let archived = Some(archived).filter(|archived| *archived != reference);
+            Ok(Image { reference, sha256, size, first, archived, further: Vec::new() })
         };
+        let own = self.artifacts.preloaded().iter().filter_map(|archive| {
+            let (reference, further) = archive.references.split_first()?;
+            let (sha256, size) = (archive.sha256.to_string(), Some(archive.size));
+            let (reference, further) = (reference.clone(), further.to_vec());
+            Some(Ok(Image { reference, sha256, size, first: true, archived: None, further }))
+        });
         // A worker joins a cluster that may send it pods at once, so it waits for all of them.
         let wait = role == Role::Worker;
-        first.map(|name| image(name, true)).chain(later.map(|name| image(name, wait))).collect()
+        first.map(|name| image(name, true)).chain(own).chain(later.map(|name| image(name, wait))).collect()
     }
 }
 

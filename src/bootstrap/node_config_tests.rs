@@ -10,7 +10,7 @@ use super::super::usual_facts::usual_facts;
 use super::*;
 use crate::artifacts::{Lock, ResolvedArtifacts, Sources};
 use crate::config::{Settings, TreeSource};
-use crate::node::node_config::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
+use crate::node::node_config::{API_UNIT, BOOT_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
 
 const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
@@ -115,7 +115,7 @@ fn a_disk_of_etcds_own_is_mounted_before_kubelet_and_nothing_else_changes() {
         let (without, _) = configs.node_config(host, &facts()).unwrap();
         let with = Host { etcd_device: "/dev/disk/by-id/nvme-1".into(), ..host.clone() };
         let (with, _) = configs.node_config(&with, &facts()).unwrap();
-        assert!(without.mounts.is_empty() && !serde_json::to_string(&without).unwrap().contains("mounts"));
+        assert!(without.mounts.is_empty() && !serde_json::to_string(&without).unwrap().contains("\"mounts\""));
         let mut mounts = with.mounts.clone();
         let whose = mounts[0].belongs_to.split_off("a-long-name-of-a-cluster ".len());
         assert_eq!(whose.len(), 64, "the digest of etcd's authority: {whose}");
@@ -134,7 +134,14 @@ fn a_disk_of_etcds_own_is_mounted_before_kubelet_and_nothing_else_changes() {
         let names: Vec<&str> = with.units.iter().map(|unit| unit.name.as_str()).collect();
         assert_eq!(
             names,
-            ["containerd.service", FIREWALL_UNIT, "turnup-mounts.service", HEALTHCHECK_UNIT, "kubelet.service"]
+            [
+                "containerd.service",
+                FIREWALL_UNIT,
+                "turnup-mounts.service",
+                HEALTHCHECK_UNIT,
+                "kubelet.service",
+                BOOT_UNIT
+            ]
         );
     });
 }
@@ -158,11 +165,14 @@ fn each_of_several_control_plane_hosts_reaches_its_own_api_server() {
         }
         let units = names(&several, 0);
         let order: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
-        assert_eq!(order, ["containerd.service", FIREWALL_UNIT, API_UNIT, HEALTHCHECK_UNIT, "kubelet.service"]);
+        assert_eq!(
+            order,
+            ["containerd.service", FIREWALL_UNIT, API_UNIT, HEALTHCHECK_UNIT, "kubelet.service", BOOT_UNIT]
+        );
         insta::assert_snapshot!(units[2].text);
         inventory.api.internal_host = Some("api.example.com".into());
         let by_name = NodeConfigs { inventory: &inventory, ..*configs };
-        assert_eq!(names(&by_name, 0).len(), 4);
+        assert_eq!(names(&by_name, 0).len(), order.len() - 1);
     });
 }
 
@@ -286,6 +296,41 @@ fn a_worker_gets_no_key_but_its_own() {
     });
 }
 
+/// What the group of a host that is logged in to says counts as that of a group by user data does.
+#[test]
+fn a_host_of_a_group_has_its_limits_and_its_taints() {
+    let groups = r#"[{"name": "pool", "role": "worker", "size": 1, "labels": {"a": "b"}, "taints": ["gpu=yes:NoSchedule"], "max_pods": 33, "kube_reserved": {"cpu": "100m"}}]"#;
+    with_configs(&[("phase1.node_groups", groups)], |configs| {
+        let mut inventory = configs.inventory.clone();
+        inventory.hosts[1].group = "pool".into();
+        let (cluster, artifacts) = (configs.cluster, configs.artifacts);
+        let (node_config, _) = NodeConfigs { cluster, inventory: &inventory, artifacts }
+            .node_config(&inventory.hosts[1], &facts())
+            .unwrap();
+        let text = text_of(&node_config, layout::KUBELET_CONFIG);
+        for line in ["maxPods: 33", "key: gpu", "tlsCertFile: "] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!text.contains("serverTLSBootstrap"), "its certificate is made here");
+        inventory.hosts[1].group = "pol".into();
+        let configs = NodeConfigs { cluster, inventory: &inventory, artifacts };
+        let error = configs.node_config(&inventory.hosts[1], &facts()).unwrap_err();
+        assert!(error.render().contains("no group of this name; did you mean `pool`?"), "{}", error.render());
+    });
+}
+
+#[test]
+fn a_control_plane_host_runs_pods_where_it_is_wanted_or_alone() {
+    let tainted = |changes: &[(&str, &str)]| {
+        with_configs(changes, |configs| {
+            let (node_config, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+            text_of(&node_config, layout::KUBELET_CONFIG).contains("node-role.kubernetes.io/control-plane")
+        })
+    };
+    assert!(tainted(&[]));
+    assert!(!tainted(&[("phase1.control_plane.runs_pods", "y")]));
+}
+
 #[test]
 fn no_secret_is_in_the_readable_file() {
     with_configs(&[], |configs| {
@@ -333,6 +378,47 @@ fn a_loosened_control_reaches_the_flags() {
 }
 
 #[test]
+fn settings_of_hosts_reach_what_reads_them() {
+    let changes = [
+        ("phase1.cloud_provider", "baremetal"),
+        ("phase2.host.data_dir", "/data/kubelet"),
+        ("phase2.host.open_files", "65536"),
+        ("phase2.host.sysctls", "vm.max_map_count=262144,net.ipv4.tcp_rmem=4096 87380 6291456"),
+        ("phase2.host.kernel_modules", "wireguard,overlay"),
+        ("phase2.host.packages", "nfs-common,jq=1.6-2.1"),
+        ("phase2.host.ntp_servers", "192.0.2.1"),
+        ("phase2.host.extra_hosts", "a.example=192.0.2.40,b.example=2001:db8::1"),
+    ];
+    with_configs(&changes, |configs| {
+        let (node_config, _) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
+        let unit = |name: &str| node_config.units.iter().find(|unit| unit.name == name).unwrap().text.clone();
+        let kubelet = unit("kubelet.service");
+        assert!(kubelet.contains("--root-dir=/data/kubelet"), "{kubelet}");
+        assert!(kubelet.contains("RequiresMountsFor=/data/kubelet\n"), "{kubelet}");
+        assert!(kubelet.contains("rm -f /data/kubelet/cpu_manager_state"), "{kubelet}");
+        assert_eq!(node_config.shared_directories, ["/data/kubelet"]);
+        assert!(unit("containerd.service").contains("\nLimitNOFILE=65536\n"));
+        assert_eq!(node_config.sysctls["net.ipv4.tcp_rmem"], "4096 87380 6291456");
+        let sysctls = text_of(&node_config, "/etc/sysctl.d/90-turnup.conf");
+        assert!(sysctls.contains("vm.max_map_count = 262144\n") && sysctls.contains("net.ipv4.ip_forward = 1\n"));
+        assert_eq!(node_config.modules, ["overlay", "nf_tables", "wireguard"]);
+        assert_eq!(text_of(&node_config, "/etc/modules-load.d/90-turnup.conf"), "wireguard\noverlay\n");
+        assert_eq!(node_config.packages, ["nfs-common", "jq=1.6-2.1"]);
+        assert!(text_of(&node_config, "/etc/chrony/chrony.conf").starts_with("server 192.0.2.1 iburst\n"));
+        assert_eq!(node_config.extra_hosts["b.example"].to_string(), "2001:db8::1");
+
+        let container = Facts { container: true, ..facts() };
+        let error = configs.node_config(&configs.inventory.hosts[1], &container).unwrap_err();
+        assert!(error.message().contains("vm.max_map_count belongs to this machine"), "{}", error.message());
+    });
+    with_configs(&[], |configs| {
+        let (node_config, _) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
+        assert!(node_config.units.iter().all(|unit| !unit.text.contains("root-dir")));
+        assert!(node_config.shared_directories.is_empty() && node_config.packages.is_empty());
+    });
+}
+
+#[test]
 fn a_container_on_cgroup_v1_is_treated_as_what_it_is() {
     let facts = Facts { cgroup: 1, container: true, lowers_oom_score: false, ..facts() };
     with_configs(&[], |configs| {
@@ -363,4 +449,17 @@ fn a_pod_restarts_for_the_files_that_it_reads_once() {
         })
     };
     assert_ne!(pods(&[]), pods(&[("phase2.security.pod_security", "n")]));
+}
+
+#[test]
+fn a_key_service_encrypts_and_what_was_written_before_stays_readable() {
+    let kinds = ["secrets".to_owned()];
+    let text = encryption_configuration(&kinds, "a2V5", Some("/run/kms/kms.sock"));
+    let config: Value = serde_saphyr::from_str(&text).unwrap();
+    let providers = config["resources"][0]["providers"].as_array().unwrap();
+    let plugin =
+        json!({"apiVersion": "v2", "name": "turnup", "endpoint": "unix:///run/kms/kms.sock", "timeout": "10s"});
+    assert_eq!(providers[0]["kms"], plugin);
+    assert!(providers[1].get("secretbox").is_some() && providers[2].get("identity").is_some());
+    assert!(!encryption_configuration(&kinds, "a2V5", None).contains("kms"));
 }

@@ -69,8 +69,11 @@ impl NodeContext {
         inputs.extend(node_config.files.iter().map(|file| (file.path.clone(), format!("{file:?}"))));
         inputs.extend(node_config.units.iter().map(|unit| (unit.name.clone(), format!("{unit:?}"))));
         inputs.insert("binaries", format!("{:?}", node_config.binaries));
+        inputs.insert("container runtime", format!("{:?} {:?}", node_config.runtime, node_config.proxy));
         inputs.insert("images", format!("{:?}", node_config.images));
         inputs.insert("kernel settings", format!("{:?} {:?}", node_config.sysctls, node_config.modules));
+        inputs.insert("packages", format!("{:?}", node_config.packages));
+        inputs.insert("names of /etc/hosts", format!("{:?}", node_config.extra_hosts));
         Ok(inputs)
     }
 
@@ -141,6 +144,6 @@ impl NodeContext {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
-        base_config::deliver(connection, &Delivery { node_config, secrets, bootstrap_kubeconfig }, cx)
+        base_config::deliver(&self.cluster, connection, &Delivery { node_config, secrets, bootstrap_kubeconfig }, cx)
     }
 }

@@ -4,7 +4,7 @@
 //! A thousand hosts that each start a kubectl of their own, to ask about their own node, are a
 //! thousand processes; one list says it all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -27,6 +27,12 @@ pub(super) const MANAGED: &str = "turnup.dev/managed";
 const TAINTS: &str = "turnup.dev/taints";
 /// Who says so to the API server, which takes away what this one does not say any more.
 const MANAGER: &str = "--field-manager=turnup-register";
+
+/// What keeps pods of users off a control-plane host.
+pub(super) fn control_plane_taint() -> Taint {
+    let key = "node-role.kubernetes.io/control-plane";
+    Taint { key: key.into(), value: String::new(), effect: "NoSchedule".into() }
+}
 
 /// Each node by its name.
 type Look = BTreeMap<String, NodeMetadata>;
@@ -71,8 +77,10 @@ impl NodeMetadata {
     /// Whether a node that carries this needs nothing of what is wanted, and has nothing of ours
     /// that is not wanted any more.
     fn has(&self, wanted: &Self) -> bool {
+        let of_role = control_plane_taint();
         wanted.labels.iter().all(|(key, value)| self.labels.get(key) == Some(value))
             && wanted.taints.iter().all(|taint| self.taints.contains(taint))
+            && (wanted.taints.contains(&of_role) || !self.taints.contains(&of_role))
             && self.noted == wanted.noted
     }
 
@@ -80,9 +88,11 @@ impl NodeMetadata {
     /// wanted.
     fn taint_arguments(&self, wanted: &Self) -> Vec<String> {
         let same = |one: &Taint, other: &Taint| one.key == other.key && one.effect == other.effect;
-        let ours = self.noted.split(',').filter_map(|text| text.parse::<Taint>().ok());
+        // A kubelet registers a new control-plane node with the taint of its role, before any note.
+        let noted = self.noted.split(',').filter_map(|text| text.parse::<Taint>().ok());
+        let ours: BTreeSet<Taint> = noted.chain([control_plane_taint()]).collect();
         let there = |taint: &Taint| self.taints.iter().any(|one| same(one, taint));
-        let gone = ours.filter(|taint| there(taint) && !wanted.taints.iter().any(|one| same(one, taint)));
+        let gone = ours.into_iter().filter(|taint| there(taint) && !wanted.taints.iter().any(|one| same(one, taint)));
         let gone = gone.map(|taint| format!("{}:{}-", taint.key, taint.effect));
         let new = wanted.taints.iter().filter(|taint| !self.taints.contains(taint));
         gone.chain(new.map(|taint| format!("{}={}:{}", taint.key, taint.value, taint.effect))).collect()
@@ -204,5 +214,17 @@ mod tests {
         );
         assert_eq!(arguments(&[]), ["a:NoSchedule-", "b:NoExecute-"]);
         assert_eq!(NodeMetadata::default().taint_arguments(&wanted("x", &["c:NoExecute"])), ["c=:NoExecute"]);
+    }
+
+    #[test]
+    fn a_control_plane_node_that_runs_pods_loses_the_taint_that_its_kubelet_registered() {
+        let taint = control_plane_taint();
+        let now = NodeMetadata { taints: vec![taint.clone()], ..NodeMetadata::default() };
+        let free = NodeMetadata::new(BTreeMap::new(), Vec::new());
+        let kept = NodeMetadata::new(BTreeMap::new(), vec![taint]);
+        assert!(!now.has(&free));
+        assert_eq!(now.taint_arguments(&free), ["node-role.kubernetes.io/control-plane:NoSchedule-"]);
+        assert_eq!(now.taint_arguments(&kept), Vec::<String>::new());
+        assert_eq!(free.taint_arguments(&kept), ["node-role.kubernetes.io/control-plane=:NoSchedule"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cluster::user_data::GroupRecord;
 use crate::inventory::{Host, Role, Taint};
 use crate::node::boot_config::Placeholder;
 
@@ -38,6 +39,8 @@ pub(super) struct NodeTarget<'a> {
     pub(super) blobs: &'a str,
     /// The group, of a host that comes by itself.
     pub(super) group: Option<&'a Group>,
+    /// The group of the configuration that a host which is logged in to belongs to.
+    pub(super) record: Option<&'a GroupRecord>,
     /// Taints of this one host.
     pub(super) taints: &'a [Taint],
     /// The one host, of which more is known.
@@ -45,14 +48,15 @@ pub(super) struct NodeTarget<'a> {
 }
 
 impl<'a> NodeTarget<'a> {
-    /// One host; `address` is its own as text.
-    pub(super) fn of_host(host: &'a Host, address: &'a str) -> Self {
+    /// One host; `address` is its own as text, `record` describes its group.
+    pub(super) fn of_host(host: &'a Host, address: &'a str, record: Option<&'a GroupRecord>) -> Self {
         Self {
             name: &host.name,
             address,
             role: host.role,
             blobs: &host.blobs,
             group: None,
+            record,
             taints: &host.taints,
             host: Some(host),
         }
@@ -61,6 +65,30 @@ impl<'a> NodeTarget<'a> {
     /// Any host of a group.
     pub(super) const fn of_group(group: &'a Group) -> Self {
         let (name, address) = (Placeholder::Name.text(), Placeholder::Address.text());
-        Self { name, address, role: group.role, blobs: "", group: Some(group), taints: &[], host: None }
+        Self { name, address, role: group.role, blobs: "", group: Some(group), record: None, taints: &[], host: None }
+    }
+
+    /// The name of its group; none of a host that belongs to none.
+    pub(super) fn group_name(&self) -> Option<&'a str> {
+        let record = self.record.map(|record| record.name.as_str());
+        self.group.map(|group| group.name.as_str()).or(record)
+    }
+
+    /// The taints of its group and its own.
+    pub(super) fn all_taints(&self) -> impl Iterator<Item = &'a Taint> {
+        let of_record = self.record.map_or(&[][..], |record| &record.taints);
+        let of_group = self.group.map_or(of_record, |group| &group.taints);
+        of_group.iter().chain(self.taints)
+    }
+
+    /// The limit of pods of its group.
+    pub(super) fn max_pods(&self) -> Option<u32> {
+        self.group.map_or_else(|| self.record?.max_pods, |group| group.max_pods)
+    }
+
+    /// What the kubelets of its group keep for themselves.
+    pub(super) fn kube_reserved(&self) -> Option<&'a BTreeMap<String, String>> {
+        let record = self.record.map(|record| &record.kube_reserved);
+        self.group.map(|group| &group.kube_reserved).or(record).filter(|reserved| !reserved.is_empty())
     }
 }

@@ -1,14 +1,15 @@
 //! The cluster's own certificates: three authorities and what they sign, below `pki/` of the
 //! cluster's directory.
 //!
-//! ECDSA P-256; authorities live ten years, leaves one, the administrator's as long as
-//! `phase2.kubeconfig.lifetime` says. What is there, fits and is not about to expire is kept, so
-//! that a repeated run changes nothing; a key is written before its certificate, so that a crash
-//! between the two only repeats the signature. Authorities' keys stay here and on the control
-//! plane, never on a worker. Certificates of people ([`Pki::issue`]) are not kept here, and their
-//! keys are never written by this module.
+//! Keys and lifetimes are those of `phase2.pki.*`; the administrator's certificate lives as long
+//! as `phase2.kubeconfig.lifetime` says. The cluster's authority may be the user's own. What is
+//! there, fits and is not about to expire is kept, so that a repeated run changes nothing; a key is
+//! written before its certificate, so that a crash between the two only repeats the signature.
+//! Authorities' keys stay here and on the control plane, never on a worker. Certificates of people
+//! ([`Pki::issue`]) are not kept here, and their keys are never written by this module.
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
@@ -17,19 +18,22 @@ use rcgen::{
     KeyUsagePurpose, PublicKeyData as _, SanType, SerialNumber,
 };
 use sha2::{Digest as _, Sha256};
-use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+use x509_parser::prelude::{ASN1Time, FromDer as _, GeneralName, X509Certificate};
 use zeroize::Zeroizing;
 
+use crate::cluster::{Cluster, PkiSettings};
 use crate::error::{Context as _, Error, Result};
 use crate::state::Store;
 use crate::unknown;
 
+use super::own_authority::OwnAuthority;
+use super::private_key;
 use super::step_ids::PKI;
 use super::subject;
 
-/// Lifetimes from the security defaults: authorities ten years, leaves one year.
-const CA_LIFE: Duration = Duration::from_hours(10 * 365 * 24);
-/// The life of a leaf certificate.
+/// The certificates above the user's own authority, below `pki/`.
+const CHAIN: &str = "ca-chain";
+/// The life of a leaf certificate where nothing else is said.
 pub const LEAF_LIFE: Duration = Duration::from_hours(365 * 24);
 /// Certificates begin this long before they are made: clocks of hosts differ.
 const BACK_DATE: Duration = Duration::from_hours(1);
@@ -120,29 +124,78 @@ pub struct Issued {
 /// The certificates below `pki/`.
 pub struct Pki<'a> {
     store: &'a Store,
+    settings: PkiSettings,
+    /// From where files of the user's are named.
+    work_dir: &'a Path,
 }
 
 impl<'a> Pki<'a> {
-    /// The PKI of the cluster in this store.
+    /// The PKI of the cluster in this store, with keys and lifetimes as they are by default.
     #[must_use]
-    pub const fn new(store: &'a Store) -> Self {
-        Self { store }
+    pub fn new(store: &'a Store) -> Self {
+        Self { store, settings: PkiSettings::default(), work_dir: Path::new("") }
+    }
+
+    /// The PKI of a cluster, as its settings say.
+    #[must_use]
+    pub fn of(cluster: &'a Cluster) -> Self {
+        Self { store: &cluster.store, settings: cluster.settings.pki.clone(), work_dir: &cluster.work_dir }
     }
 
     /// Makes the authority, or keeps it. An authority is never replaced while its key or its
     /// certificate is there; without its key nothing can be signed, and the first signature says
-    /// so.
+    /// so. That of the cluster may be the user's own.
     pub fn ensure_authority(&self, authority: Authority, cluster: &str) -> Result<()> {
+        if authority == Authority::Cluster
+            && let Some(own) = OwnAuthority::find(&self.settings, self.work_dir)?
+        {
+            return self.adopt(&own);
+        }
         if self.certificate(authority.file())?.is_some() {
             return Ok(());
         }
         let key = self.ensure_key(authority.file())?;
-        let mut params = params(&format!("{cluster} {}", authority.file()), None, CA_LIFE)?;
+        let mut params = params(&format!("{cluster} {}", authority.file()), None, self.settings.ca_lifetime)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
         let certificate = params.self_signed(&key).context("cannot sign an authority")?;
         self.write_certificate(authority.file(), &certificate.pem())
+    }
+
+    /// Takes the user's own authority, or keeps it. A renewed certificate of the same key takes the
+    /// place of the one before.
+    fn adopt(&self, own: &OwnAuthority) -> Result<()> {
+        let file = Authority::Cluster.file();
+        if self.certificate(file)?.is_some() {
+            let key = KeyPair::from_pem(&own.key).context("the authority's key is damaged")?;
+            let found = self.read_key(file)?;
+            if found.subject_public_key_info() != key.subject_public_key_info() {
+                return Err(Error::precondition(
+                    "phase2.pki.ca_cert_file: the cluster has another authority, and keeps it for its life",
+                )
+                .hint("turnup config unset phase2.pki.ca_key_file phase2.pki.ca_cert_file; or turnup down, then turnup up"));
+            }
+        } else {
+            self.store.write_file(format!("pki/{file}.key"), own.key.as_bytes(), 0o600)?;
+        }
+        for (file, text) in [(CHAIN, &own.chain), (file, &own.certificate)] {
+            if self.store.read(format!("pki/{file}.crt"))?.unwrap_or_default() != text.as_bytes() {
+                self.write_certificate(file, text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The authority with those above it up to the root, for programs that trust nothing else; none
+    /// where it is a root itself.
+    pub fn root_bundle(&self) -> Result<Option<String>> {
+        let chain = self.store.read(format!("pki/{CHAIN}.crt"))?.unwrap_or_default();
+        if chain.is_empty() {
+            return Ok(None);
+        }
+        let chain = String::from_utf8(chain).context(format!("pki/{CHAIN}.crt is not text"))?;
+        Ok(Some(self.text(Authority::Cluster.file(), "crt")? + &chain))
     }
 
     /// Makes the certificate, or keeps it when it fits and less than two thirds of its life are
@@ -151,7 +204,10 @@ impl<'a> Pki<'a> {
         if self.is_good(leaf)? {
             return Ok(false);
         }
-        let key = self.ensure_key(&leaf.file)?;
+        let mut key = self.ensure_key(&leaf.file)?;
+        if !private_key::is_of(&key, self.settings.key_algorithm) {
+            key = self.make_key(&leaf.file)?;
+        }
         let authority = self.text(leaf.authority.file(), "crt")?;
         let certificate = sign(leaf, &key, &authority, self.read_key(leaf.authority.file())?)?;
         self.write_certificate(&leaf.file, &certificate)?;
@@ -161,7 +217,7 @@ impl<'a> Pki<'a> {
     /// A certificate of the cluster's authority for a user of the API in these groups, with a new
     /// key. Nothing is written.
     pub fn issue(&self, user: &str, groups: &[String], life: Duration) -> Result<Issued> {
-        let key = KeyPair::generate().context("cannot make a key")?;
+        let key = private_key::generate(self.settings.key_algorithm)?;
         let mut params = params(user, groups.first().map(String::as_str), life)?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -214,6 +270,9 @@ impl<'a> Pki<'a> {
         let write_missing = |file: &str, what: &str| {
             if self.store.read(format!("pki/{file}"))?.is_some() { Ok(()) } else { write(file, what) }
         };
+        if OwnAuthority::find(&self.settings, self.work_dir)?.is_some() {
+            self.ensure_authority(Authority::Cluster, cluster)?;
+        }
         for authority in Authority::ALL.map(Authority::file) {
             write_missing(&format!("{authority}.crt"), &format!("authority {authority} of {cluster}"))?;
             write_missing(&format!("{authority}.key"), &format!("key of the authority {authority}"))?;
@@ -263,18 +322,26 @@ impl<'a> Pki<'a> {
         let subject = certificate.subject();
         let common_name = subject.iter_common_name().next().and_then(|name| name.as_str().ok());
         let group = subject.iter_organization().next().and_then(|name| name.as_str().ok());
-        let signed_by_current = self.certificate(leaf.authority.file())?.is_some_and(|der| {
-            X509Certificate::from_der(&der)
-                .is_ok_and(|(_, authority)| certificate.verify_signature(Some(authority.public_key())).is_ok())
-        });
+        let authority = self.certificate(leaf.authority.file())?.unwrap_or_default();
+        let authority = X509Certificate::from_der(&authority).ok().map(|(_, authority)| authority);
+        let signed_by_current = authority
+            .as_ref()
+            .is_some_and(|authority| certificate.verify_signature(Some(authority.public_key())).is_ok());
+        let authority_end = authority.as_ref().map(|authority| authority.validity().not_after.timestamp());
         let fits = common_name == Some(leaf.name.as_str())
             && group == leaf.group.as_deref()
             && hosts_of(&certificate) == sorted(leaf.hosts.clone())
             && signed_by_current
-            && self.read_key(&leaf.file).is_ok_and(|key| key.subject_public_key_info() == certificate.public_key().raw);
+            && self.read_key(&leaf.file).is_ok_and(|key| {
+                key.subject_public_key_info() == certificate.public_key().raw
+                    && private_key::is_of(&key, self.settings.key_algorithm)
+            });
         let rest = certificate.validity().time_to_expiration().unwrap_or_default();
-        // One that was made when lives were longer is no good either.
-        Ok(fits && rest.unsigned_abs() > leaf.life / 3 && rest <= leaf.life)
+        // One that was made when lives were longer is no good either; one that ends with its
+        // authority cannot be better.
+        let ends_with_authority = authority_end == Some(certificate.validity().not_after.timestamp());
+        let is_young = rest.unsigned_abs() > leaf.life / 3 || (ends_with_authority && !rest.is_zero());
+        Ok(fits && is_young && rest <= leaf.life)
     }
 
     fn certificate(&self, file: &str) -> Result<Option<Vec<u8>>> {
@@ -284,11 +351,16 @@ impl<'a> Pki<'a> {
 
     fn ensure_key(&self, file: &str) -> Result<KeyPair> {
         if self.store.read(format!("pki/{file}.key"))?.is_none() {
-            let key = KeyPair::generate().context("cannot make a key")?;
-            let pem = Zeroizing::new(key.serialize_pem());
-            self.store.write_file(format!("pki/{file}.key"), pem.as_bytes(), 0o600)?;
+            return self.make_key(file);
         }
         self.read_key(file)
+    }
+
+    fn make_key(&self, file: &str) -> Result<KeyPair> {
+        let key = private_key::generate(self.settings.key_algorithm)?;
+        let pem = Zeroizing::new(key.serialize_pem());
+        self.store.write_file(format!("pki/{file}.key"), pem.as_bytes(), 0o600)?;
+        Ok(key)
     }
 
     fn read_key(&self, file: &str) -> Result<KeyPair> {
@@ -311,6 +383,10 @@ impl<'a> Pki<'a> {
 /// The certificate in PEM that this authority signs for this key; `authority` is its own in PEM.
 pub(super) fn sign(leaf: &Leaf, key: &KeyPair, authority: &str, authority_key: KeyPair) -> Result<String> {
     let mut params = params(&leaf.name, leaf.group.as_deref(), leaf.life)?;
+    // What outlives its authority is worth nothing.
+    if let Some(end) = end_of(authority) {
+        params.not_after = params.not_after.min(end.to_datetime());
+    }
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     if leaf.client {
         params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
@@ -348,6 +424,13 @@ fn params(name: &str, group: Option<&str>, life: Duration) -> Result<Certificate
     Ok(params)
 }
 
+/// When a certificate in PEM ends.
+fn end_of(pem: &str) -> Option<ASN1Time> {
+    let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).ok()?;
+    let (_, certificate) = X509Certificate::from_der(&pem.contents).ok()?;
+    Some(certificate.validity().not_after)
+}
+
 fn hosts_of(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(names)) = certificate.subject_alternative_name() else { return Vec::new() };
     let hosts = names.value.general_names.iter().filter_map(|name| match name {
@@ -369,96 +452,5 @@ fn sorted(mut hosts: Vec<String>) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-    use super::*;
-
-    fn leaf() -> Leaf {
-        let hosts = vec!["kubernetes.default".into(), "10.96.0.1".into()];
-        Leaf::server("apiserver", Authority::Cluster, "kube-apiserver", hosts)
-    }
-
-    #[test]
-    fn a_second_run_keeps_everything() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        let pki = Pki::new(&store);
-        pki.ensure_authority(Authority::Cluster, "c").unwrap();
-        let authority = pki.text("ca", "crt").unwrap();
-        assert!(pki.ensure_leaf(&leaf()).unwrap());
-        pki.ensure_authority(Authority::Cluster, "c").unwrap();
-        assert_eq!(pki.text("ca", "crt").unwrap(), authority);
-        assert!(!pki.ensure_leaf(&leaf()).unwrap());
-    }
-
-    #[test]
-    fn a_certificate_that_no_longer_fits_is_renewed() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        let pki = Pki::new(&store);
-        pki.ensure_authority(Authority::Cluster, "c").unwrap();
-        pki.ensure_leaf(&leaf()).unwrap();
-        let key = pki.text("apiserver", "key").unwrap();
-        let mut moved = leaf();
-        moved.hosts.push("10.0.0.7".into());
-        assert!(pki.ensure_leaf(&moved).unwrap());
-        assert_eq!(pki.text("apiserver", "key").unwrap(), key, "the key stays");
-        let short = Leaf { life: LEAF_LIFE / 10, ..moved.clone() };
-        assert!(!pki.is_good(&short).unwrap(), "a shorter life counts at once");
-        // Another authority under the same name: the old signature no longer counts.
-        store.remove("pki/ca.key").unwrap();
-        store.remove("pki/ca.crt").unwrap();
-        pki.ensure_authority(Authority::Cluster, "c").unwrap();
-        assert!(!pki.is_good(&moved).unwrap());
-    }
-
-    #[test]
-    fn an_authority_whose_key_is_kept_elsewhere_is_not_made_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        let pki = Pki::new(&store);
-        pki.ensure_authority(Authority::Cluster, "c").unwrap();
-        let key = pki.text("ca", "key").unwrap();
-        store.remove("pki/ca.key").unwrap();
-        pki.ensure_authority(Authority::Cluster, "c").unwrap();
-        assert!(store.read("pki/ca.key").unwrap().is_none());
-        let error = pki.ensure_leaf(&leaf()).unwrap_err();
-        assert_eq!(error.class(), crate::Class::Precondition);
-        assert!(error.message().ends_with("pki/ca.key is not here, and without it turnup cannot sign certificates"));
-        assert!(pki.issue("anne", &[], LEAF_LIFE).is_err());
-        store.write_file("pki/ca.key", key.as_bytes(), 0o600).unwrap();
-        assert!(pki.ensure_leaf(&leaf()).unwrap());
-    }
-
-    #[test]
-    fn a_user_has_every_group_and_nothing_is_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        let pki = Pki::new(&store);
-        pki.ensure_authority(Authority::Cluster, "c").unwrap();
-        let files = || fs_err::read_dir(dir.path().join("pki")).unwrap().count();
-        let before = files();
-        let long: Vec<String> = (0..40).map(|number| format!("team-{number:050}")).collect();
-        for groups in [vec![], vec!["viewers".to_owned()], vec!["viewers".into(), "audit".into()], long] {
-            let issued = pki.issue("anne@laptop", &groups, Duration::from_hours(2)).unwrap();
-            let (_, pem) = x509_parser::pem::parse_x509_pem(issued.certificate.as_bytes()).unwrap();
-            let (rest, found) = X509Certificate::from_der(&pem.contents).unwrap();
-            assert!(rest.is_empty());
-            let (_, authority) = x509_parser::pem::parse_x509_pem(pki.text("ca", "crt").unwrap().as_bytes()).unwrap();
-            let (_, authority) = X509Certificate::from_der(&authority.contents).unwrap();
-            found.verify_signature(Some(authority.public_key())).unwrap();
-            let names = |name: &x509_parser::x509::AttributeTypeAndValue<'_>| name.as_str().unwrap().to_owned();
-            assert_eq!(found.subject().iter_organization().map(names).collect::<Vec<_>>(), groups);
-            assert_eq!(found.subject().iter_common_name().map(names).collect::<Vec<_>>(), ["anne@laptop"]);
-            assert_eq!(found.raw_serial_as_string().replace(':', ""), issued.serial);
-            assert_eq!(found.validity().not_after.timestamp(), issued.expires.as_second());
-            assert_eq!(hex::encode(Sha256::digest(&pem.contents)), issued.sha256);
-            let usage = found.extended_key_usage().unwrap().unwrap().value;
-            assert!(usage.client_auth && !usage.server_auth && !found.is_ca());
-            let key = KeyPair::from_pem(&issued.key).unwrap();
-            assert_eq!(key.subject_public_key_info(), found.public_key().raw);
-        }
-        assert_eq!(files(), before);
-    }
-}
+#[path = "pki_tests.rs"]
+mod tests;

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::artifacts::{Cache, Lock, ResolvedArtifacts};
+use crate::artifacts::{Lock, ResolvedArtifacts, Source};
 use crate::change::{Change, Preview, Verb};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Found};
 use crate::error::{Class, Error, Result};
 use crate::inventory::{Host, Role};
 use crate::node::{Facts, NodeConfig};
-use crate::phase::{Action, Check, Cx, Inputs, Phase};
+use crate::phase::{Action, Check, Cx, Inputs, Limits, Phase};
 use crate::unknown;
 
 use super::api::{Kubectl, kubectl};
@@ -25,6 +25,7 @@ use super::delete_nodes::DeleteNodes;
 use super::etcd_members::{Member, Members};
 use super::etcd_step::{self, EtcdMembers};
 use super::firewall;
+use super::groups;
 use super::host_connection::HostConnection;
 use super::join::{HostCsrs, Join};
 use super::node_config::{facts_file, file_of};
@@ -36,6 +37,9 @@ use super::pki::{Authority, Pki};
 use super::rbac::ApplyRbac;
 use super::rolling_lock::RollingLock;
 use super::step_ids::{ARTIFACTS, GATHER_FACTS};
+
+/// Steps that may take all the time that a host has.
+const LONG_STEPS: [&str; 2] = ["control-plane", "join"];
 
 /// The phase for the hosts of the inventory.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -52,7 +56,16 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let mut manifest = cluster.manifest("bootstrap")?;
     // Without groups there are no hosts to wait for.
     manifest.steps.retain(|step| step.name != "wait-groups" || !inventory.groups.is_empty());
+    let limits = &cluster.settings.limits;
+    for step in manifest.steps.iter_mut().filter(|step| LONG_STEPS.contains(&step.name.as_str())) {
+        step.timeout = limits.host_timeout;
+    }
     let mut phase = cluster.phase("bootstrap", manifest, cluster.phase_hosts()?);
+    phase.limits = Limits {
+        phase: Some((limits.timeout, "phase2.timeout")),
+        host: Some((limits.host_timeout, "phase2.host_timeout")),
+        parallel: Some(limits.parallel_hosts),
+    };
     phase.at_once = Members::count_at_once(&cluster.store, &inventory)?;
     Ok(phase
         .with("artifacts", Artifacts(step()))
@@ -77,8 +90,9 @@ pub(super) fn expected_artifacts(cluster: &Cluster) -> Result<ResolvedArtifacts>
         Found::There(known) => Some(known),
         _ => None,
     };
-    let cache = Cache::locate().ok();
-    Ok(ResolvedArtifacts::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref()))
+    let cache = cluster.locate_cache().ok();
+    let sources = &cluster.settings.sources;
+    cluster.with_own_images(ResolvedArtifacts::expected(&selection, sources, known.as_ref(), cache.as_ref()))
 }
 
 /// A document that a step of ours wrote; what is missing or of an older turnup is recreated, what
@@ -98,7 +112,8 @@ impl Action for Artifacts {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let lock = Lock::load(&self.0.cluster.work_dir)?;
         let inputs = self.0.cluster.inputs(&["phase2.kubernetes_version", "phase2.artifacts"]);
-        Ok(inputs.with("cluster.lock.json", lock.to_text()?))
+        let images = self.0.cluster.read_images()?;
+        Ok(inputs.with("cluster.lock.json", lock.to_text()?).with("own images", format!("{images:?}")))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
@@ -106,7 +121,7 @@ impl Action for Artifacts {
             Ok(resolved) => resolved,
             Err(gone) => return Ok(gone),
         };
-        let cache = Cache::open()?;
+        let cache = self.0.cluster.cache()?;
         Ok(match resolved.find_missing(&cache) {
             Some(name) => Check::Drifted(format!("{name} is no longer in the cache")),
             None => Check::Ok,
@@ -116,7 +131,16 @@ impl Action for Artifacts {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let cluster = &self.0.cluster;
         let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-        let resolved = ResolvedArtifacts::fetch(&Cache::open()?, &selection, &cluster.settings.sources, cx)?;
+        let (cache, sources) = (cluster.cache()?, &cluster.settings.sources);
+        for source in sources.iter() {
+            if let Source::Bundle(place) = source {
+                sources.require_complete(place, &selection)?;
+            }
+        }
+        for file in &cluster.settings.artifacts.preload_images {
+            cache.take_in(file, cx)?;
+        }
+        let resolved = cluster.with_own_images(ResolvedArtifacts::fetch(&cache, &selection, sources, cx)?)?;
         cluster.write_document(ResolvedArtifacts::FILE, &resolved, 0o600)
     }
 
@@ -134,11 +158,13 @@ impl Action for Certificates {
         let leaves = self.0.leaves();
         let leaves = leaves.map(|leaves| format!("{leaves:?}"));
         let leaves = leaves.unwrap_or_else(|_| unknown::after(&ARTIFACTS));
-        Ok(Inputs::new().with("names and addresses", leaves))
+        let own = configuration::own_authority(&self.0.cluster)?;
+        let inputs = self.0.cluster.inputs(&["phase2.pki.ca_", "phase2.pki.key_algorithm"]);
+        Ok(inputs.with("names and addresses", leaves).with("own authority", own))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
-        let pki = Pki::new(&self.0.cluster.store);
+        let pki = Pki::of(&self.0.cluster);
         for leaf in self.0.leaves()? {
             if !pki.is_good(&leaf)? {
                 return Ok(Check::Drifted(format!("pki/{}.crt is missing, does not fit, or ends its life", leaf.file)));
@@ -150,7 +176,7 @@ impl Action for Certificates {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let cluster = &self.0.cluster;
         cluster.store.create_dir("pki")?;
-        let pki = Pki::new(&cluster.store);
+        let pki = Pki::of(cluster);
         for authority in Authority::ALL {
             pki.ensure_authority(authority, &cluster.settings.name)?;
         }
@@ -164,7 +190,7 @@ impl Action for Certificates {
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
-        let pki = Pki::new(&self.0.cluster.store);
+        let pki = Pki::of(&self.0.cluster);
         let mut changes = Vec::new();
         for leaf in self.0.leaves()? {
             if !pki.is_good(&leaf)? {
@@ -177,7 +203,7 @@ impl Action for Certificates {
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         let cluster = &self.0.cluster;
-        Pki::new(&cluster.store).simulate(&cluster.settings.name, &self.0.leaves()?).map(|()| true)
+        Pki::of(cluster).simulate(&cluster.settings.name, &self.0.leaves()?).map(|()| true)
     }
 }
 
@@ -228,11 +254,13 @@ impl Action for WriteNodeConfig {
             json!(host)
         };
         let policy = Policy::find(host.role, cluster, &self.0.inventory)?.map(|policy| policy.flags());
+        let target = NodeTarget::of_host(host, "", groups::find_record(cluster, host)?);
         Ok(cluster
-            .inputs(&["phase1.cluster_name", "phase2."])
+            .inputs(&["phase1.cluster_name", "phase1.control_plane.runs_pods", "phase2."])
             .with("nftables rules", firewall::rules_of(cluster, &self.0.inventory, host)?.unwrap_or_default())
             .with("CSR approver", policy.unwrap_or_default().join(" "))
-            .with("files and programs", format!("{:?}", Assets::find(cluster, &NodeTarget::of_host(host, ""))?))
+            .with("files and programs", format!("{:?}", Assets::find(cluster, &target)?))
+            .with("group", format!("{:?}", target.record))
             .with("overrides of components", configuration::digest(cluster)?)
             .with("host", this.to_string())
             .with("API endpoint", format!("{:?}", self.0.inventory.api))
@@ -295,7 +323,12 @@ impl Action for Api {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let endpoint = format!("{:?}", self.0.inventory.api);
         let instances = self.0.inventory.control_plane_instances();
-        let mut inputs = self.0.cluster.inputs(&["phase2.kubeconfig.lifetime", "phase2.kubeconfig.user"]);
+        let mut inputs = self.0.cluster.inputs(&[
+            "phase2.kube_context_name",
+            "phase2.kubeconfig.lifetime",
+            "phase2.kubeconfig.merge",
+            "phase2.kubeconfig.user",
+        ]);
         inputs.insert("host instance", instances);
         inputs.insert("API endpoint", endpoint);
         // A changed manifest restarts the API server, which has to be waited for.
@@ -334,13 +367,22 @@ impl Action for Api {
 struct LabelNodes(NodeContext);
 
 impl LabelNodes {
-    /// What the Node of this host is to carry; its own labels count more than those of all nodes.
-    fn metadata(&self, host: &Host) -> NodeMetadata {
+    /// What the Node of this host is to carry; its own labels count more than those of its group,
+    /// and these more than those of all nodes.
+    fn metadata(&self, host: &Host) -> Result<NodeMetadata> {
+        let (cluster, inventory) = (&self.0.cluster, &self.0.inventory);
+        let record = groups::find_record(cluster, host)?;
         let role = format!("node-role.kubernetes.io/{}", host.role.name());
         let own = [role, MANAGED.to_owned()].map(|label| (label, String::new()));
-        let mut labels = self.0.cluster.settings.node_labels.clone();
+        let mut labels = cluster.settings.node_labels.clone();
+        labels.extend(record.map(|record| record.labels.clone()).unwrap_or_default());
         labels.extend(host.node_labels().into_iter().chain(own));
-        NodeMetadata::new(labels, host.taints.clone())
+        let runs_pods = host.role == Role::Worker
+            || cluster.settings.control_plane.runs_pods
+            || !groups::has_workers(cluster, inventory);
+        let of_role = (!runs_pods).then(node_metadata::control_plane_taint).into_iter();
+        let of_group = record.map(|record| record.taints.clone()).unwrap_or_default();
+        Ok(NodeMetadata::new(labels, of_role.chain(of_group).chain(host.taints.clone()).collect()))
     }
 }
 
@@ -349,12 +391,12 @@ impl Action for LabelNodes {
         let host = self.0.host(host)?;
         let cluster = self.0.inventory.control_plane_instances();
         let inputs = Inputs::new().with("host instance", &host.instance).with("cluster", cluster);
-        Ok(inputs.with("labels and taints", format!("{:?}", self.metadata(host))))
+        Ok(inputs.with("labels and taints", format!("{:?}", self.metadata(host)?)))
     }
 
     fn verify(&self, host: Option<&str>) -> Result<Check> {
         let host = self.0.host(host)?;
-        let carries = self.0.nodes.carries(&kubectl(&self.0.cluster)?, &host.name, &self.metadata(host));
+        let carries = self.0.nodes.carries(&kubectl(&self.0.cluster)?, &host.name, &self.metadata(host)?);
         Ok(if carries.is_ok_and(|carries| carries) {
             Check::Ok
         } else {
@@ -366,7 +408,7 @@ impl Action for LabelNodes {
         let host = self.0.host(host)?;
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
         let now = node_metadata::wait_for(&kubectl, &host.name, cx)?;
-        node_metadata::mark(&kubectl, &host.name, &now, &self.metadata(host))?;
+        node_metadata::mark(&kubectl, &host.name, &now, &self.metadata(host)?)?;
         cx.milestone(format!("node {} registered", host.name));
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! Bootstrap tokens: their form, their Secret in the API, and the tokens of single hosts that
 //! turnup logs in to.
 //!
-//! A host's token lives half an hour (security defaults). turnup approves one request that was made
+//! A host's token lives as long as `phase2.pki.token_lifetime` says. turnup approves one request that was made
 //! with it, for the name of that host, and deletes it as soon as the kubelet has its certificate.
 //! The tokens of node groups are in `group_tokens`.
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+use jiff::Timestamp;
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -20,8 +22,6 @@ pub(super) const BOOTSTRAPPERS: &str = "system:bootstrappers:turnup";
 pub(super) const USER: &str = "system:bootstrap:";
 /// Names the host that a token is for.
 const HOST_LABEL: &str = "turnup.dev/host";
-/// How long the token of a host lives.
-const HOST_LIFE: SignedDuration = SignedDuration::from_mins(30);
 
 /// The alphabet of bootstrap tokens: `[a-z0-9]{6}.[a-z0-9]{16}`.
 const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
@@ -91,11 +91,11 @@ pub(super) fn rfc3339(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Makes a token for one host, after deleting those that an earlier run left for it.
-pub(super) fn create(kubectl: &Kubectl, host: &str) -> Result<Token> {
+/// Makes a token for one host that lives so long, after deleting those that an earlier run left for it.
+pub(super) fn create(kubectl: &Kubectl, host: &str, life: Duration) -> Result<Token> {
     revoke(kubectl, host)?;
     let token = Token::generate()?;
-    let object = token.object(Timestamp::now() + HOST_LIFE, (HOST_LABEL, host), BOOTSTRAPPERS);
+    let object = token.object(Timestamp::now() + life, (HOST_LABEL, host), BOOTSTRAPPERS);
     kubectl.run_with(&["create", "--filename=-"], &object.to_string())?;
     Ok(token)
 }

@@ -9,14 +9,15 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::artifacts::{
-    Artifact, Blob, Cache, Digest, Health, Lock, Platform, RecordedDigest, Selection, Sources, Watch,
-    describe_components, export_mirror, pin_upstream, rewrite_lock, write_lock, write_reference,
+    Artifact, Blob, Cache, Digest, Exported, Health, Lock, Platform, RecordedDigest, Selection, Sources, Watch,
+    describe_components, export_bundle, export_mirror, pin_upstream, rewrite_lock, write_lock, write_reference,
 };
+use crate::cluster::Cluster;
 use crate::component::{Difference, Reference, compare};
 use crate::config::TreeSource;
 use crate::{Context, Error, Result};
 
-use super::Printer;
+use super::{Global, Printer};
 
 /// Binaries and images: list, fetch, verify, export, pin.
 #[derive(Debug, ClapArgs)]
@@ -59,6 +60,15 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Writes all that this configuration needs into one place for a machine without a network:
+    /// binaries, images and its own images; see phase2.artifacts.bundle.
+    Bundle {
+        /// A directory, or a file whose name ends with .tar.
+        place: PathBuf,
+        /// Also what is only fetched when asked for by name, such as tofu.
+        #[arg(long)]
+        all: bool,
+    },
     /// Makes the Debian root that local hosts boot from, and prints where it is.
     #[command(name = "rootfs")]
     RootFs {
@@ -68,6 +78,9 @@ enum Command {
         /// Further Debian packages, separated by commas: another root, such as one with cloud-init.
         #[arg(long = "with", value_name = "PACKAGES", value_delimiter = ',')]
         further: Vec<String>,
+        /// Where Debian's packages come from; else where this machine's own do.
+        #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
+        mirror: String,
         /// Make it again where it is there: with the security updates of today.
         #[arg(long)]
         renew: bool,
@@ -119,7 +132,7 @@ struct Checked {
 }
 
 /// Runs the command; progress goes to standard error.
-pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     crate::exec::signals::install()?;
     let watch = &Remarks(printer);
     let out = &mut anstream::stdout().lock();
@@ -133,7 +146,8 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             Ok(writeln!(out, "{}", path.display())?)
         }
         Command::Export { dir, all } => session.export(dir, *all, out),
-        Command::RootFs { suite, further, renew } => session.rootfs(suite, further, *renew, out),
+        Command::Bundle { place, all } => session.bundle(global, place, *all, out),
+        Command::RootFs { suite, further, mirror, renew } => session.rootfs(suite, further, mirror, *renew, out),
         Command::Lock { write } => {
             let version = session.version().to_owned();
             session.record(rewrite_lock, &version, *write, out)
@@ -256,8 +270,8 @@ impl<'a> ArtifactsContext<'a> {
         Ok(())
     }
 
-    fn rootfs(&self, suite: &str, further: &[String], renew: bool, out: &mut dyn Write) -> Result<()> {
-        let path = self.cache.rootfs_with(suite, further, renew, self.watch)?;
+    fn rootfs(&self, suite: &str, further: &[String], mirror: &str, renew: bool, out: &mut dyn Write) -> Result<()> {
+        let path = self.cache.rootfs_from(suite, further, mirror, renew, self.watch)?;
         if let Some(complaint) = self.cache.find_host_root(suite, further).and_then(|root| root.complaint()) {
             self.watch.progress(&format!("warning: this root {complaint}; turnup artifacts rootfs --renew"));
         }
@@ -270,8 +284,37 @@ impl<'a> ArtifactsContext<'a> {
         let blobs = self.cache.ensure_all(wanted.iter().copied(), &self.sources, self.watch)?;
         let items: Vec<(&Artifact, Blob)> = wanted.into_iter().zip(blobs).collect();
         let own = std::env::current_exe().context("cannot find turnup's own binary")?;
-        export_mirror(&self.cache, &items, &own, dir, self.watch)?;
+        let exported: Vec<Exported> = items.iter().map(|(artifact, blob)| Exported::of(artifact, blob)).collect();
+        export_mirror(&self.cache, &exported, &own, dir, self.watch)?;
         for (artifact, blob) in items {
+            self.write_row(artifact, Some(blob), out)?;
+        }
+        Ok(())
+    }
+
+    /// By the configuration alone: its version, sources, cache and images.
+    fn bundle(&self, global: &Global, place: &Path, all: bool, out: &mut dyn Write) -> Result<()> {
+        let source = TreeSource::find(Path::new("."));
+        let cluster = Cluster::open(&global.settings(&source)?, source, &global.state_dir)?;
+        let (cache, sources) = (cluster.cache()?, cluster.settings.sources.without_bundle());
+        let selection = self.lock.select(&cluster.settings.kubernetes_version)?;
+        let wanted: Vec<&Artifact> = selection.artifacts.iter().filter(|artifact| all || !artifact.optional).collect();
+        let blobs = cache.ensure_all(wanted.iter().copied(), &sources, self.watch)?;
+        let mut exported: Vec<Exported> =
+            wanted.iter().zip(&blobs).map(|(artifact, blob)| Exported::of(artifact, blob)).collect();
+        for (file, archive) in cluster.settings.artifacts.preload_images.iter().zip(cluster.read_images()?) {
+            let (sha256, _) = cache.take_in(file, self.watch)?;
+            let platform = selection.platform.to_string();
+            exported.push(Exported {
+                artifact: archive.references.join(","),
+                version: String::new(),
+                platform,
+                sha256,
+            });
+        }
+        let own = std::env::current_exe().context("cannot find turnup's own binary")?;
+        export_bundle(&cache, &exported, &own, place, self.watch)?;
+        for (artifact, blob) in wanted.into_iter().zip(blobs) {
             self.write_row(artifact, Some(blob), out)?;
         }
         Ok(())

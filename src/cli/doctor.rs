@@ -5,7 +5,7 @@ use std::path::Path;
 use owo_colors::OwoColorize as _;
 
 use crate::Result;
-use crate::cluster::artifact_sources;
+use crate::cluster::{artifact_sources, cache_dir};
 use crate::config::{Settings, TreeSource};
 use crate::doctor::{self, Finding, FindingLevel, Goal, Subject};
 use crate::report::Table;
@@ -34,7 +34,11 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let mut subject = Subject::of(goal);
     subject.kubernetes = configured("phase2.kubernetes_version");
     subject.root_suite = configured("phase1.local.root_suite").unwrap_or(subject.root_suite);
+    let packages = |settings: &Settings| settings.get_list("phase1.local.packages").ok();
+    subject.root_packages = settings.as_ref().and_then(packages).unwrap_or_default();
     subject.sources = settings.as_ref().and_then(|settings| artifact_sources(settings).ok()).unwrap_or(subject.sources);
+    let here = Path::new(".");
+    subject.cache_dir = settings.as_ref().and_then(|settings| cache_dir(settings, here).ok().flatten());
     if args.install {
         let packages = doctor::missing_packages(&subject);
         if !packages.is_empty() {

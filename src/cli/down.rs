@@ -10,6 +10,7 @@ use crate::bootstrap::cloud_resources::{
     CloudResource, CloudResources, delete_cloud_resources, find_cloud_resources, record_orphans,
 };
 use crate::bootstrap::reset::{self, ResetOutcome};
+use crate::bootstrap::user_kubeconfig;
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Class, Context as _, Error, Result};
@@ -51,9 +52,9 @@ pub struct Args {
     /// on them, whatever the configuration says
     #[arg(long)]
     destroy_volumes: bool,
-    /// How many hosts are worked on at once
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
-    parallel: usize,
+    /// How many hosts are worked on at once [default: phase2.parallel_hosts]
+    #[arg(long, value_name = "COUNT", value_parser = super::run::parse_count)]
+    parallel: Option<usize>,
 }
 
 /// Takes the cluster down.
@@ -107,6 +108,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
             let again = if args.skip_unreachable { None } else { Some("turnup down --yes --skip-unreachable") };
             reset_hosts(session, &hosts, args.parallel, again)?;
         }
+        user_kubeconfig::take_out(cluster)?;
         // Only after everything is gone: the state is the only record of what has to be deleted.
         cluster.store.delete(lock)?;
         Ok(kept)
@@ -286,7 +288,13 @@ pub(super) fn tell(session: &Session, printer: &Printer, lines: &[String]) {
 
 /// Resets all these hosts and names those that failed. `forget` is the command that goes on without
 /// those that ssh does not reach; none when they are to be forgotten already.
-pub(super) fn reset_hosts(session: &Session, hosts: &[&Host], parallel: usize, forget: Option<&str>) -> Result<()> {
+pub(super) fn reset_hosts(
+    session: &Session,
+    hosts: &[&Host],
+    parallel: Option<usize>,
+    forget: Option<&str>,
+) -> Result<()> {
+    let parallel = parallel.unwrap_or(session.cluster.settings.limits.parallel_hosts);
     let context = |host: &Host| session.context(&format!("{}@{}", session.command(), host.name), HOST);
     let (mut failed, mut class) = (Vec::new(), Class::Transient);
     for (host, outcome) in hosts.iter().zip(reset::reset(&session.cluster, hosts, parallel, &context)) {

@@ -70,6 +70,8 @@ enum HostVerb {
     Start,
     /// Say whether it runs
     Status,
+    /// Give it the limits of its description, if it runs
+    Limit,
     /// Remove it with its data
     Delete,
 }
@@ -100,10 +102,16 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
                     let template = |name: &str| -> Result<Vec<u8>> {
                         Ok(source.read(&format!("templates/provision/local/{name}"))?.into_owned())
                     };
-                    let identity = Identity { unit: template("turnup-local.service")?, sshd: template("sshd.conf")? };
+                    let identity = Identity {
+                        unit: template("turnup-local.service")?,
+                        sshd: template("sshd.conf")?,
+                        balancer: template("turnup-balancer.service")?,
+                        program: std::env::current_exe().context("cannot find turnup's own binary")?,
+                    };
                     local::create_host(&host, &identity)
                 }
                 HostVerb::Start => local::start_host(&host),
+                HostVerb::Limit => local::limit_host(&host),
                 HostVerb::Status => printer.line(&format!("{:?}", local::status_of(&host)?).to_lowercase()),
                 // The description stays: a host that is replaced is deleted and made again from the
                 // same file.

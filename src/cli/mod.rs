@@ -12,8 +12,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::config::{Overrides, Settings, TreeSource};
 use crate::error::{Class, Result};
 
-use phase_name::PhaseName;
-
+mod addons;
 mod artifacts;
 mod bench;
 mod bootstrap;
@@ -152,7 +151,7 @@ pub enum Command {
     /// Phase 2 alone: hosts become nodes
     Bootstrap(bootstrap::Args),
     /// Phase 3 alone: what runs in the cluster from the start
-    Addons(run::RunArgs),
+    Addons(addons::Args),
     /// Check that nodes, pods, Services and DNS work, and say why when not
     Validate(validate::Args),
     /// Show how the cluster stands: phases, nodes, addons, certificates, versions, who works on it
@@ -213,7 +212,7 @@ impl Command {
             Self::Up(args) => up::run(&args, global, printer),
             Self::Provision(args) => up::provision(&args, global, printer),
             Self::Bootstrap(args) => bootstrap::run(&args, global, printer),
-            Self::Addons(args) => up::run_one(PhaseName::Addons, &args, global, printer),
+            Self::Addons(args) => addons::run(&args, global, printer),
             Self::Validate(args) => validate::run(&args, global, printer),
             Self::Status(args) => status::run(&args, global, printer),
             Self::Events(args) => events::run(&args, global, printer),
@@ -224,7 +223,7 @@ impl Command {
             Self::Down(args) => down::run(&args, global, printer),
             Self::Reset(args) => reset::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),
-            Self::Artifacts(args) => artifacts::run(&args, printer),
+            Self::Artifacts(args) => artifacts::run(&args, global, printer),
             Self::Bench(args) => bench::run(&args, global, printer),
             Self::State(args) => state::run(&args, global, printer),
             Self::Completions(args) => completions::run(&args, printer),

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::bootstrap::{Policy, run_csr_approver, sign_credential};
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Facts, NodeConfig, boot_config, diff, down, healthcheck, join, layout, mounts, up};
+use crate::node::{Facts, NodeConfig, balancer, boot_config, diff, down, healthcheck, join, layout, mounts, up};
 
 use super::Printer;
 
@@ -35,6 +35,9 @@ enum Command {
     /// Approve or deny requests of kubelets whose hosts join by themselves, until stopped: what a
     /// unit does on control-plane hosts
     CsrApprover(CsrApprover),
+    /// Pass connections on to API servers that are ready, until stopped: what a unit does on the
+    /// load balancer of a local cluster
+    Balancer(Balancer),
     /// Answer probes of the API server beside it, until stopped: what a unit does on control-plane
     /// hosts
     Healthcheck(Healthcheck),
@@ -88,6 +91,16 @@ fn parse_group(text: &str) -> std::result::Result<(String, String), String> {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+struct Balancer {
+    /// The list of API servers, which is read again when it changes
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Where to tell by HTTP which servers are up, as JSON: an address of this host alone
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    status: Option<SocketAddr>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
 struct Healthcheck {
     /// Where to answer; may be repeated
     #[arg(long, value_name = "ADDRESS:PORT", required = true)]
@@ -105,8 +118,8 @@ struct Healthcheck {
 
 /// Does it.
 pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
-    // The health check has nothing to clean up: a signal ends it at once.
-    if !matches!(args.command, Command::Healthcheck(_)) {
+    // The health check and the load balancer have nothing to clean up: a signal ends them at once.
+    if !matches!(args.command, Command::Healthcheck(_) | Command::Balancer(_)) {
         signals::install()?;
     }
     match args.command {
@@ -125,6 +138,10 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let CsrApprover { node_group, deny_node, deny_san, kubeconfig, kubectl } = args.clone();
             let policy = Policy::new(node_group.into_iter().collect(), deny_node, deny_san);
             run_csr_approver(&kubectl, &kubeconfig, &policy, &mut std::io::stdout().lock())
+        }
+        Command::Balancer(ref args) => {
+            let Balancer { config, status } = args.clone();
+            balancer::run(&balancer::Options { config, status }, &mut std::io::stdout().lock())
         }
         Command::FinishJoin { seconds } => join::finish(Duration::from_secs(seconds)),
         Command::Healthcheck(ref args) => {

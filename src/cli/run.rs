@@ -28,10 +28,10 @@ const RUNNING_PLAN: &str = "outputs/plan.sha256";
 
 /// Options of every command that changes a cluster.
 #[derive(Clone, Debug, clap::Args)]
-pub struct RunArgs {
-    /// How many hosts are worked on at once
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
-    pub parallel: usize,
+pub(super) struct RunArgs {
+    /// How many hosts are worked on at once [default: phase2.parallel_hosts]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    pub parallel: Option<usize>,
     /// Begin no step on any host once so many have failed; those that run go to their end [default:
     /// no limit]
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
@@ -46,7 +46,7 @@ fn parse_max_duration(text: &str) -> Result<Duration, String> {
     timeout.ok_or_else(|| "expected a duration such as 90s, 5m or 1h30m".to_owned())
 }
 
-fn parse_count(text: &str) -> Result<usize, String> {
+pub(super) fn parse_count(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 

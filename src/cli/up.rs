@@ -14,7 +14,7 @@ use super::status::Overview;
 use super::{Global, Printer};
 
 /// The time for validation, the cold start of every node's first pods included.
-const VALIDATION: Duration = Duration::from_mins(5);
+const VALIDATION: Duration = Duration::from_mins(4);
 
 /// Options of `turnup up`.
 #[derive(Clone, Debug, clap::Args)]
@@ -50,7 +50,9 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         session.cluster.remember_applied()?;
         // Where nothing was done, the proofs of the steps have just looked at nodes and addons.
         let deep = summary.ran > 0;
-        let report = validate::run(&session.cluster, &session.context("validate", VALIDATION)?, deep)?;
+        let patience = session.cluster.settings.validation.timeout;
+        let context = session.context("validate", patience + VALIDATION)?;
+        let report = validate::run(&session.cluster, &context, deep, patience)?;
         report.into_result()
     })?;
     Overview::read(&cluster)?.print(printer)

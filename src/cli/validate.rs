@@ -14,13 +14,10 @@ pub struct Args {
     /// Only look at nodes and system pods; start no probe pods
     #[arg(long)]
     quick: bool,
-    /// How long to wait for what is not good yet
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    wait: u64,
+    /// How long to wait for what is not good yet, whatever the configuration says
+    #[arg(long, value_name = "SECONDS")]
+    wait: Option<u64>,
 }
-
-/// Room for the requests themselves, whatever the patience.
-const REQUESTS: Duration = Duration::from_secs(15);
 
 /// Runs the command.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
@@ -28,8 +25,9 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     session.cluster.inventory()?;
     let deep = !args.quick;
     let report = session.finish(|session| {
-        let context = session.context("validate", Duration::from_secs(args.wait) + REQUESTS)?;
-        validate::run(&session.cluster, &context, deep)
+        let patience = args.wait.map_or(session.cluster.settings.validation.timeout, Duration::from_secs);
+        let context = session.context("validate", patience + validate::REQUESTS)?;
+        validate::run(&session.cluster, &context, deep, patience)
     })?;
     if printer.is_json() {
         printer.json(&serde_json::to_value(&report).context("cannot write the report as JSON")?)?;

@@ -46,6 +46,8 @@ pub struct Spec {
 pub(crate) struct Networks {
     pub(crate) pods: String,
     pub(crate) services: String,
+    /// The first and the last port of Services on nodes.
+    pub(crate) node_ports: [u16; 2],
 }
 
 /// How the API server is reached.
@@ -156,17 +158,6 @@ pub struct Group {
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) max_unavailable: u32,
     pub(crate) max_surge: u32,
-    pub(crate) volumes: Vec<GroupVolume>,
-}
-
-/// One more disk of each host of a group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct GroupVolume {
-    pub(crate) name: String,
-    pub(crate) size_gb: u32,
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) encrypted: bool,
 }
 
 /// What hosts have that say nothing else.
@@ -259,6 +250,10 @@ impl Spec {
             networks: Networks {
                 pods: settings.get("phase2.pod_cidr")?,
                 services: settings.get("phase2.service_cidr")?,
+                node_ports: [
+                    settings.get_number("phase2.network.node_port_first")?,
+                    settings.get_number("phase2.network.node_port_last")?,
+                ],
             },
             ipv6: settings.get_bool(IPV6)?,
             kubernetes_version: settings.get("phase2.kubernetes_version")?,
@@ -354,17 +349,6 @@ struct Asked {
     max_surge: Option<u32>,
 }
 
-/// A volume as the configuration has it.
-#[derive(Deserialize)]
-struct AskedVolume {
-    name: String,
-    group: String,
-    size_gb: u32,
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    encrypted: Option<bool>,
-}
-
 /// The name of the default group, when the user describes none.
 pub const WORKERS: &str = "workers";
 
@@ -414,19 +398,7 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
                 .context("the group of all workers")?,
         ];
     }
-    let volumes: Vec<AskedVolume> = settings.get_records("phase1.data_volumes")?;
-    if let Some(volume) = volumes.iter().find(|volume| !asked.iter().any(|group| group.name == volume.group)) {
-        let names: Vec<&str> = asked.iter().map(|group| group.name.as_str()).collect();
-        let why = format!("{} is for the group {:?}, and there is none of this name", volume.name, volume.group);
-        return Err(refused("phase1.data_volumes", why).hint(format!("the groups are {}", names.join(", "))));
-    }
     let group = |one: Asked| {
-        let own = volumes.iter().filter(|volume| volume.group == one.name).map(|volume| GroupVolume {
-            name: volume.name.clone(),
-            size_gb: volume.size_gb,
-            kind: volume.kind.clone().unwrap_or_else(|| defaults.disk_type.clone()),
-            encrypted: volume.encrypted.unwrap_or(true),
-        });
         let group = Group {
             role: Role::Worker,
             size: one.size,
@@ -444,7 +416,6 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
             tags: one.tags,
             max_unavailable: one.max_unavailable.unwrap_or(1),
             max_surge: one.max_surge.unwrap_or(1),
-            volumes: own.collect(),
         };
         (one.name, group)
     };

@@ -1,40 +1,43 @@
-//! The addons that turnup brings along: which there are, and their settings as typed values. What
-//! is rendered of them and applied is the matter of `addons`.
+//! The settings of addons as typed values, read once. Which addons there are is said in `catalog`.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Settings;
 use crate::error::Result;
 
-/// An addon; its manifests are the directory of its name below `templates/addons`.
-#[derive(Debug)]
-pub struct Addon {
-    /// Its name.
-    pub name: &'static str,
-    /// The image that it runs, which all nodes get; its version is the addon's.
-    pub image: &'static str,
-    /// The kind of its main object, which has the addon's name.
-    pub main: &'static str,
-    /// Whether it is switched on.
-    pub enabled: fn(&AddonSettings) -> bool,
-}
-
-/// All addons, each after those that it needs.
-pub static ADDONS: &[Addon] = &[
-    Addon { name: "flannel", image: "flannel", main: "DaemonSet", enabled: |settings| settings.cni },
-    Addon { name: "kube-proxy", image: "kube-proxy", main: "DaemonSet", enabled: |settings| settings.kube_proxy },
-    Addon { name: "coredns", image: "coredns", main: "Deployment", enabled: |settings| settings.dns },
-];
-
 /// The settings of all addons; templates name them as the fields are named.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
 pub struct AddonSettings {
     pub kube_proxy: bool,
+    pub proxy_mode: Option<ProxyMode>,
+    pub kube_proxy_conntrack_per_core: u32,
     pub cni: bool,
     pub flannel_backend: Option<FlannelBackend>,
+    pub mtu: u32,
+    pub interface: String,
+    pub non_masquerade_cidrs: Vec<String>,
     pub dns: bool,
     pub dns_replicas: u32,
+    pub dns_upstreams: Vec<String>,
+    pub dns_stub_domains: BTreeMap<String, String>,
+    pub dns_cache_seconds: u32,
+    pub dns_log: bool,
+    pub dns_memory_limit: String,
+    pub prune: bool,
+}
+
+/// By which rules of the kernel kube-proxy makes Services work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProxyMode {
+    /// By nftables: a kernel of 5.13 or newer.
+    Nftables,
+    /// By the host's iptables.
+    Iptables,
 }
 
 /// How flannel carries packets between pods of different hosts, in flannel's words.
@@ -51,11 +54,28 @@ impl AddonSettings {
     pub(super) fn read(settings: &Settings) -> Result<Self> {
         Ok(Self {
             kube_proxy: settings.get_bool("phase3.kube_proxy")?,
+            proxy_mode: settings.get_word("phase2.proxy_mode")?,
+            kube_proxy_conntrack_per_core: settings.get_number("phase3.kube_proxy_conntrack_per_core")?,
             cni: settings.get_bool("phase3.cni")?,
             flannel_backend: settings.get_word("phase2.network.flannel_backend")?,
+            mtu: settings.get_number("phase2.network.mtu")?,
+            interface: settings.get("phase2.network.interface")?,
+            non_masquerade_cidrs: settings.get_list("phase2.network.non_masquerade_cidrs")?,
             dns: settings.get_bool("phase3.dns")?,
             dns_replicas: settings.get_number("phase3.dns_replicas")?,
+            dns_upstreams: settings.get_list("phase3.dns_upstreams")?,
+            dns_stub_domains: settings.get_map("phase3.dns_stub_domains")?,
+            dns_cache_seconds: settings.get_number("phase3.dns_cache_seconds")?,
+            dns_log: settings.get_bool("phase3.dns_log")?,
+            dns_memory_limit: settings.get("phase3.dns_memory_limit")?,
+            prune: settings.get_bool("phase3.prune")?,
         })
+    }
+
+    /// Whether kube-proxy needs a kernel with all of nftables.
+    #[must_use]
+    pub fn uses_nftables(&self) -> bool {
+        self.kube_proxy && self.proxy_mode != Some(ProxyMode::Iptables)
     }
 
     /// Whether packets between pods of different hosts are wrapped.

@@ -12,11 +12,15 @@ use crate::error::Result;
 #[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the Kconfig tree")]
 pub struct ControlPlaneSettings {
+    /// Pods of users run on control-plane hosts too: they carry no taint.
+    pub runs_pods: bool,
     pub audit: bool,
     pub audit_policy_file: String,
     pub encryption_at_rest: bool,
     /// Kinds of objects that etcd has encrypted: `secrets`, `deployments.apps`.
     pub encryption_resources: Vec<String>,
+    /// The socket of the KMS plugin that encrypts them; none for a key of turnup's.
+    pub encryption_kms_endpoint: Option<String>,
     pub pod_security: Option<PodSecurity>,
     pub deny_external_ips: bool,
     pub event_rate_limit: bool,
@@ -66,10 +70,12 @@ impl ControlPlaneSettings {
         let api_server = |name: &str| format!("phase2.apiserver.{name}");
         let get_bool = |name: &str| settings.get_bool(&security(name));
         Ok(Self {
+            runs_pods: settings.get_bool("phase1.control_plane.runs_pods")?,
             audit: get_bool("audit")?,
             audit_policy_file: settings.get(&security("audit_policy_file"))?,
             encryption_at_rest: get_bool("encryption_at_rest")?,
             encryption_resources: settings.get_list(&security("encryption_resources"))?,
+            encryption_kms_endpoint: find_key_service(settings)?,
             pod_security: get_bool("pod_security")?.then(|| PodSecurity::read(settings)).transpose()?,
             deny_external_ips: get_bool("deny_external_ips")?,
             event_rate_limit: get_bool("event_rate_limit")?,
@@ -83,6 +89,20 @@ impl ControlPlaneSettings {
             scheduler_config_file: settings.get("phase2.scheduler.config_file")?,
         })
     }
+}
+
+impl ControlPlaneSettings {
+    /// Where the KMS plugin's socket lies on control-plane hosts.
+    #[must_use]
+    pub fn encryption_kms_directory(&self) -> Option<&str> {
+        Some(self.encryption_kms_endpoint.as_deref()?.rsplit_once('/')?.0)
+    }
+}
+
+fn find_key_service(settings: &Settings) -> Result<Option<String>> {
+    let on = settings.get_bool("phase2.security.encryption_at_rest")?
+        && settings.get("phase2.security.encryption_provider")? == "kms";
+    on.then(|| settings.get("phase2.security.encryption_kms_endpoint")).transpose()
 }
 
 impl PodSecurity {

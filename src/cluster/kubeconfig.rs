@@ -16,6 +16,10 @@ pub struct KubeconfigSettings {
     pub lifetime: Duration,
     /// The longest life of another user's certificate.
     pub max_lifetime: Duration,
+    /// Whether the operator's own kubeconfig has the cluster, too.
+    pub merge: bool,
+    /// The name of the administrator's context.
+    pub context: String,
 }
 
 impl KubeconfigSettings {
@@ -26,6 +30,8 @@ impl KubeconfigSettings {
             user: if user.is_empty() { operator() } else { user },
             lifetime: settings.get_duration("phase2.kubeconfig.lifetime")?.unwrap_or(people::SHORTEST),
             max_lifetime: settings.get_duration("phase2.kubeconfig.max_lifetime")?.unwrap_or(people::SHORTEST),
+            merge: settings.get_bool("phase2.kubeconfig.merge")?,
+            context: settings.get("phase2.kube_context_name")?,
         })
     }
 }
@@ -49,15 +55,29 @@ mod tests {
     fn each_setting_reaches_its_field() {
         let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
         let hours = Duration::from_hours;
-        let default = KubeconfigSettings { user: operator(), lifetime: hours(24), max_lifetime: hours(168) };
+        let default = KubeconfigSettings {
+            user: operator(),
+            lifetime: hours(24),
+            max_lifetime: hours(168),
+            merge: false,
+            context: "kubernetes".into(),
+        };
         assert_eq!(KubeconfigSettings::read(&settings).unwrap(), default);
         let changes = [
             ("phase2.kubeconfig.user", "anne"),
             ("phase2.kubeconfig.lifetime", "8h"),
             ("phase2.kubeconfig.max_lifetime", "24h"),
+            ("phase2.kubeconfig.merge", "y"),
+            ("phase2.kube_context_name", "staging"),
         ];
         settings.set_all(&changes).unwrap();
-        let expected = KubeconfigSettings { user: "anne".into(), lifetime: hours(8), max_lifetime: hours(24) };
+        let expected = KubeconfigSettings {
+            user: "anne".into(),
+            lifetime: hours(8),
+            max_lifetime: hours(24),
+            merge: true,
+            context: "staging".into(),
+        };
         assert_eq!(KubeconfigSettings::read(&settings).unwrap(), expected);
         for (name, value, why) in [
             ("phase2.kubeconfig.user", "system:admin", "the cluster's own"),

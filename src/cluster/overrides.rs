@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::ClusterSettings;
 use crate::cloud::WORKERS;
-use crate::component::{ComponentOverrides, OVERRIDES, Reference, Scope, assign_gates, nest};
+use crate::component::{
+    ComponentOverrides, OVERRIDES, Reference, Scope, assign_gates, check_words, listed_settings, nest,
+};
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::input;
@@ -19,10 +21,17 @@ impl ClusterSettings {
     /// Reads what goes past the settings; relative paths count from `dir`.
     pub(super) fn read_overrides(&mut self, settings: &Settings, source: &TreeSource, dir: &Path) -> Result<()> {
         let (file, gates) = (settings.get(OVERRIDES)?, settings.get_map("phase2.feature_gates")?);
-        if file.is_empty() && gates.is_empty() && settings.component_values().is_empty() {
+        let mut lists = Vec::new();
+        for name in listed_settings().filter(|name| settings.is_changed(name)) {
+            lists.push((name, settings.get(name)?));
+        }
+        if file.is_empty() && gates.is_empty() && lists.is_empty() && settings.component_values().is_empty() {
             return Ok(());
         }
         let reference = Reference::load(source, &self.kubernetes_version)?;
+        for (name, list) in lists {
+            check_words(name, &list, &reference)?;
+        }
         let gates = gates.into_iter().map(|(name, on)| (name, Value::Bool(on == "true"))).collect();
         self.assignments.extend(assign_gates(&gates, &reference)?);
         if !file.is_empty() {
@@ -44,12 +53,13 @@ impl ClusterSettings {
         if known.is_empty() {
             known.push(WORKERS);
         }
-        for (scope, _) in self.overrides.scopes().filter(|_| self.user_data.pull) {
+        for (scope, _) in self.overrides.scopes() {
             let Scope::Group(name) = scope else { continue };
-            if known.contains(&name.as_str()) {
+            let near = kconfig::suggest(name, known.iter().copied());
+            // Elsewhere only what nearly is a known name is certain to be misspelt.
+            if known.contains(&name.as_str()) || (!self.user_data.pull && near.is_none()) {
                 continue;
             }
-            let near = kconfig::suggest(name, known.iter().copied());
             let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             let message = format!("{OVERRIDES}: the cluster has no node group `{name}`{near}");
             return Err(

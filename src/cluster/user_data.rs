@@ -23,7 +23,7 @@ pub struct UserDataSettings {
     pub token_lifetime: Duration,
     /// The user's own parts.
     pub parts: Vec<Part>,
-    /// Groups of hosts as the user described them; empty where there is one pool.
+    /// Groups of hosts that join by user data; empty where there is one pool.
     pub groups: Vec<GroupRecord>,
 }
 
@@ -80,12 +80,14 @@ pub enum PartKind {
     Ignition,
 }
 
-/// What the hosts of one of `phase1.node_groups` become, as far as their user data says it. Other
-/// fields are for the provision phase.
+/// What the hosts of one of `phase1.node_groups` become. Other fields are for modules of clouds.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct GroupRecord {
     /// Its name.
     pub name: String,
+    /// How many hosts it has at first.
+    #[serde(default)]
+    pub size: u32,
     /// Labels of its Nodes.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,

@@ -14,7 +14,12 @@ pub struct HelpFlag {
     pub default: Option<String>,
     /// Why not to use it.
     pub deprecated: Option<String>,
+    /// The names that a value of the flag is made of, where the text lists them all.
+    pub words: Vec<String>,
 }
+
+/// Before a list of all names that a flag takes, and behind it.
+const LISTS: [(&str, &str); 2] = [("Comma-delimited list of admission plugins: ", ". "), ("All controllers: ", "\n")];
 
 /// The flags in the help of a program that uses pflag: in one or several sections, each flag with
 /// its text behind three blanks, and further lines of that text indented.
@@ -59,12 +64,20 @@ fn divide(line: &str) -> Option<(&str, &str, &str)> {
 /// The text of a flag ends with its default, and behind that with why it is deprecated.
 fn describe(shown_type: String, text: &str) -> HelpFlag {
     let (text, deprecated) = split_end(text.trim_end(), " (DEPRECATED: ");
-    let (_, default) = split_end(text, " (default ");
+    let (before, default) = split_end(text, " (default ");
     let default = default.and_then(|text| match serde_json::from_str(text) {
         Ok(Value::String(unquoted)) => Some(unquoted),
         _ => Some(text.to_owned()).filter(|text| !is_zero(text)),
     });
-    HelpFlag { shown_type, default, deprecated: deprecated.map(str::to_owned) }
+    HelpFlag { shown_type, default, deprecated: deprecated.map(str::to_owned), words: listed_words(before) }
+}
+
+fn listed_words(text: &str) -> Vec<String> {
+    let list = LISTS.iter().find_map(|(begin, end)| {
+        let (_, rest) = text.split_once(begin)?;
+        Some(rest.split(end).next().unwrap_or(rest))
+    });
+    list.into_iter().flat_map(|list| list.split(", ")).map(|word| word.trim().to_owned()).collect()
 }
 
 /// Whether a default is what its type has anyway.

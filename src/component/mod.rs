@@ -14,5 +14,7 @@ mod reference;
 pub use compare::{Difference, compare};
 pub use field_type::FieldType;
 pub use help::{HelpFlag, read_etcd, read_pflag};
-pub use overrides::{ComponentOverrides, SETTING as OVERRIDES, Scope, Subject, assign_gates, nest};
+pub use overrides::{
+    ComponentOverrides, SETTING as OVERRIDES, Scope, Subject, assign_gates, check_words, listed_settings, nest,
+};
 pub use reference::{ComponentReference, Field, File, Flag, Gate, Reference, Stage, versions_with};

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{ComponentReference, FieldType, Reference, versions_with};
+use super::{ComponentReference, FieldType, Flag, Reference, versions_with};
 use crate::config::{Assignment, ComponentName, Destination, TreeSource, flag_text};
 use crate::error::{Error, Result};
 
@@ -148,6 +148,7 @@ impl Reading<'_> {
             ComponentName::KubeControllerManager,
             ComponentName::KubeScheduler,
             ComponentName::Kubelet,
+            ComponentName::KubeProxy,
         ];
         let Some(component) = known.into_iter().find(|known| known.name() == name) else {
             let names = known.map(ComponentName::name);
@@ -155,6 +156,9 @@ impl Reading<'_> {
                 .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             return self.refuse(&way, format!("it is no component; expected {}{near}", names.join(", ")));
         };
+        if component == ComponentName::KubeProxy && *scope != Scope::Cluster {
+            return self.refuse(&way, "one configuration serves kube-proxy on all nodes; name it beside the scopes");
+        }
         let is_of_workers = matches!(scope, Scope::Group(_)) || *scope == Scope::Role("worker".into());
         if is_of_workers && component != ComponentName::Kubelet {
             return self.refuse(&way, "it does not run on a worker");
@@ -203,8 +207,14 @@ impl Reading<'_> {
                     .refuse(&shown, format!("set the field of {component}'s configuration file instead: {why}"));
             }
             let Ok(text) = flag_text(value) else { return self.refuse(&shown, "it has no value") };
+            if component == ComponentName::KubeProxy {
+                return self.refuse(&shown, "kube-proxy ignores flags beside its configuration file; set its field");
+            }
             if !flag.accepts(&text) {
                 return self.refuse(&shown, format!("{text} is no {}", flag.type_name));
+            }
+            if let Some(why) = unknown_word(component, reference, flag, &text) {
+                return self.refuse(&shown, why);
             }
             Destination::Flag(name.clone())
         } else {
@@ -255,6 +265,38 @@ impl Reading<'_> {
     }
 }
 
+/// Says which name of a list the component does not know.
+fn unknown_word(component: ComponentName, reference: &ComponentReference, flag: &Flag, text: &str) -> Option<String> {
+    let word = flag.unknown_word(text)?;
+    let near = flag.suggest_word(word).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    Some(format!("{component} {} knows no `{word}`{near}", reference.version))
+}
+
+/// Flags whose names are held against the table, each with the setting that has them.
+const LISTED: [(&str, ComponentName, &str); 3] = [
+    ("phase2.apiserver.enable_admission_plugins", ComponentName::KubeApiserver, "enable-admission-plugins"),
+    ("phase2.apiserver.disable_admission_plugins", ComponentName::KubeApiserver, "disable-admission-plugins"),
+    ("phase2.controller_manager.controllers", ComponentName::KubeControllerManager, "controllers"),
+];
+
+/// The settings whose value is a list of names that the component knows.
+pub fn listed_settings() -> impl Iterator<Item = &'static str> {
+    LISTED.iter().map(|(setting, ..)| *setting)
+}
+
+/// An error when the value of one of these settings has a name that the component of this version
+/// does not know: it would not start.
+pub fn check_words(setting: &str, value: &str, reference: &Reference) -> Result<()> {
+    let Some((_, component, flag)) = LISTED.iter().find(|(listed, ..)| *listed == setting) else { return Ok(()) };
+    let table = reference.component(component.name());
+    let unknown = table.and_then(|table| unknown_word(*component, table, table.flag(flag)?, value));
+    match unknown {
+        None => Ok(()),
+        Some(why) => Err(Error::config(format!("{setting}: {why}"))
+            .hint(format!("names are those of `{component} --help`; see: turnup config explain {setting}"))),
+    }
+}
+
 /// A map whose keys have dots (`memory.available`), from the command line's path through objects.
 fn join_keys(value: &Value) -> Value {
     let Value::Object(members) = value else { return value.clone() };
@@ -279,8 +321,8 @@ pub fn assign_gates(gates: &Map<String, Value>, reference: &Reference) -> Result
     let mut assigned = Vec::new();
     let mut unknown: Vec<&String> = gates.keys().collect();
     for component in ComponentName::ALL {
-        // etcd has gates of its own, and the addon kube-proxy its own configuration.
-        if matches!(component, ComponentName::Etcd | ComponentName::KubeProxy) {
+        // etcd has gates of its own.
+        if component == ComponentName::Etcd {
             continue;
         }
         let Some(table) = reference.component(component.name()) else { continue };

@@ -45,10 +45,11 @@ fn every_mistake_is_told_with_its_way_and_what_was_meant() {
         "kublet": {},
         "kubelet": {"maxPod": 50, "maxPods": "50", "syncFrequency": "often", "featureGates": {"InPlacePodVerticalScal": true}},
         "kube-apiserver": {"event-tll": "1h", "profiling": "maybe"},
-        "roles": {"workers": {}},
         "hosts": {"w1": {"etcd": {"heartbeat-interval": "fast"}}},
         "groups": {"gpu": {"kube-apiserver": {"event-ttl": "1h"}, "kubelet": {"anonymous-auth": true}}},
         "kube-scheduler": {"kube-api-qps": 50},
+        "kube-proxy": {"proxy-mode": "nftables", "iptables": {"syncPeriod": 5}},
+        "roles": {"workers": {}, "worker": {"kube-proxy": {"mode": "nftables"}}},
     })));
     insta::assert_snapshot!(refusal(&json!([])), @r#"error: phase2.overrides: o.json: it is no object: {"kubelet": {"maxPods": 50}}"#);
 }
@@ -65,6 +66,7 @@ fn a_gate_goes_to_every_component_that_knows_it() {
     kube-controller-manager --feature-gates
     kube-scheduler --feature-gates
     kubelet featureGates
+    kube-proxy featureGates
     ");
     insta::assert_snapshot!(assign(json!({"AllAlfa": true})).unwrap_err().render(), @"error: phase2.feature_gates: `AllAlfa` is no feature gate of Kubernetes 1.36.3; did you mean `AllAlpha`?");
 }

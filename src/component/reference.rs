@@ -58,6 +58,10 @@ pub struct Flag {
     /// Whether the component takes it and `--help` does not show it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+    /// All names of which a list is made, where `--help` tells them: of admission plugins, of
+    /// controllers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
 }
 
 /// One kind of file that configures a component.
@@ -167,6 +171,25 @@ impl Flag {
             _ => true,
         }
     }
+
+    /// The first name of a list that the component does not know, where the table has all of them.
+    /// As in `--controllers`, `*` stands for all, and a minus before a name for its absence.
+    #[must_use]
+    pub fn unknown_word<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let is_known = |word: &str| word == "*" || self.words.iter().any(|known| known == bare_of(word));
+        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+        words.filter(|_| !self.words.is_empty()).find(|word| !is_known(word)).map(bare_of)
+    }
+
+    /// The name that was probably meant.
+    #[must_use]
+    pub fn suggest_word(&self, word: &str) -> Option<String> {
+        kconfig::suggest(word, self.words.iter().map(String::as_str))
+    }
+}
+
+fn bare_of(word: &str) -> &str {
+    word.strip_prefix('-').unwrap_or(word)
 }
 
 impl ComponentReference {
@@ -244,6 +267,7 @@ impl Document for Reference {
             ("components.*.flags.*.placeholder", "text"),
             ("components.*.flags.*.default", "text"),
             ("components.*.flags.*.deprecated", "text"),
+            ("components.*.flags.*.words[]", "word"),
             ("components.*.files.*.api_version", "text"),
             ("components.*.files.*.fields.*.type", "text"),
             ("components.*.files.*.fields.*.default", "content"),

@@ -7,12 +7,13 @@ use kconfig::{Config, SymbolType};
 
 use super::format::parse_duration;
 use super::network::Network;
+use super::node_groups::GROUPS;
 use super::people;
 use super::problem::Problem;
-use super::relations::{Only, Private, Zones};
+use super::relations::{Empty, Only, Private, Zones};
 use super::schema::{Schema, TARGET, suggestion};
 use super::values::Values;
-use super::{assets, components, hosts};
+use super::{addons, artifacts, assets, components, host_system, hosts, limits, node_groups, runtime};
 
 /// Ports of a control-plane host that its own components use.
 const TAKEN_PORTS: &[(std::ops::RangeInclusive<i64>, &str)] = &[
@@ -47,11 +48,16 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_hosts(&facts));
     problems.extend(check_bastion(&facts));
     problems.extend(check_way_in(&facts));
-    problems.extend(check_groups(&facts));
+    problems.extend(node_groups::check(&facts));
     problems.extend(check_assets(&facts));
     problems.extend(check_chosen_groups(&facts));
     problems.extend(check_firewall(&facts));
     problems.extend(components::check(&facts));
+    problems.extend(host_system::check(&facts));
+    problems.extend(runtime::check(&facts));
+    problems.extend(artifacts::check(&facts));
+    problems.extend(limits::check(&facts, TAKEN_PORTS));
+    problems.extend(addons::check(&facts));
     problems
 }
 
@@ -95,8 +101,6 @@ fn check_formats(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     }
     problems
 }
-
-const GROUPS: &str = "phase1.node_groups";
 
 /// Networks of hosts, pods and Services share no address.
 fn check_overlaps(facts: &Values<'_, '_>) -> Vec<Problem> {
@@ -220,8 +224,16 @@ fn check_target(facts: &Values<'_, '_>) -> Vec<Problem> {
         let message = format!("{name}: {}", only.why.replace("TARGET", target));
         refused.then(|| Problem::error(message).about(name))
     };
+    let judge_empty = |(name, empty): (&str, &Empty)| {
+        let refused = empty.targets.iter().any(|known| known == target) && !facts.text(name)?.is_empty();
+        let message = format!("{name}: {}", empty.why.replace("TARGET", target));
+        refused.then(|| Problem::error(message).about(name))
+    };
     let all = facts.schema.related(|relations| Some(&relations.only));
-    all.flat_map(|(name, only)| only.iter().map(move |only| (name, only))).filter_map(judge).collect()
+    let values = all.flat_map(|(name, only)| only.iter().map(move |only| (name, only))).filter_map(judge);
+    let all = facts.schema.related(|relations| Some(&relations.empty));
+    let any = all.flat_map(|(name, empty)| empty.iter().map(move |empty| (name, empty))).filter_map(judge_empty);
+    values.chain(any).collect()
 }
 
 /// The API server takes no other issuer (its flag --oidc-issuer-url).
@@ -334,27 +346,6 @@ fn check_way_in(facts: &Values<'_, '_>) -> Option<Problem> {
     Some(Problem::notice(message).about(name))
 }
 
-/// Sizes of groups that the autoscaler could never reach.
-fn check_groups(facts: &Values<'_, '_>) -> Vec<Problem> {
-    let name = GROUPS;
-    let judge = |group: serde_json::Value| {
-        let number = |field: &str| group.get(field).and_then(serde_json::Value::as_i64);
-        let (min, size, max) = (number("min"), number("size")?, number("max"));
-        if min.is_none_or(|min| min <= size) && max.is_none_or(|max| size <= max) {
-            return None;
-        }
-        let shown = |bound: Option<i64>| bound.map_or_else(|| "none".to_owned(), |bound| bound.to_string());
-        let message = format!(
-            "{name}: the size of {} is {size}, but must lie between min ({}) and max ({})",
-            group.get("name").unwrap_or(&serde_json::Value::Null),
-            shown(min),
-            shown(max)
-        );
-        Some(Problem::error(message).about(name))
-    };
-    facts.records(name).into_iter().filter_map(judge).collect()
-}
-
 const FILES: &str = "phase2.host.file_assets";
 const HOOKS: &str = "phase2.host.hooks";
 const PARTS: &str = "phase1.user_data.parts";
@@ -366,20 +357,28 @@ fn check_assets(facts: &Values<'_, '_>) -> Vec<Problem> {
     files.into_iter().map(problem(FILES)).chain(hooks.into_iter().map(problem(HOOKS))).collect()
 }
 
-/// Unknown groups that an entry is for: it reaches only hosts made with user data of that name.
+/// Unknown groups that an entry is for. Where the target makes hosts of groups, these are all that
+/// there are; elsewhere a name that nearly is a known one is misspelt, and another one reaches only
+/// machines made with user data of that name.
 fn check_chosen_groups(facts: &Values<'_, '_>) -> Vec<Problem> {
     let groups = facts.records(GROUPS);
     let mut known = vec!["control-plane".to_owned(), "workers".to_owned()];
     let names = groups.iter().filter_map(|group| group.get("name")?.as_str());
     known.extend(names.map(str::to_owned));
+    let makes_groups = facts.text("phase1.user_data.method") == Some("pull");
     let mut problems = Vec::new();
     for name in [FILES, HOOKS, PARTS] {
         for (entry, group) in assets::groups_named(facts.text(name).unwrap_or_default()) {
             if !known.contains(&group) {
                 let near = suggestion(&group, known.iter().map(String::as_str));
-                let near = if near.is_empty() { ".".to_owned() } else { near };
+                if makes_groups || !near.is_empty() {
+                    let known = known.join(", ");
+                    let message = format!("{name}: {entry}: no group here is called `{group}`{near}; groups: {known}");
+                    problems.push(Problem::error(message).about(name));
+                    continue;
+                }
                 let message = format!(
-                    "{name}: {entry}: no group here is called `{group}`{near} Only machines that are given `turnup user-data {group}` belong to it"
+                    "{name}: {entry}: no group here is called `{group}`. Only machines that are given `turnup user-data {group}` belong to it"
                 );
                 problems.push(Problem::notice(message).about(name));
             }

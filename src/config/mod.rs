@@ -5,6 +5,7 @@
 //! - `object`: between a configuration and the JSON object, every mistake with its place.
 //! - `check`, `components`, `warnings`: is it right, and are the files there that it names?
 //!   `problem`: what is found.
+//!   `host_system`: what hosts have besides Kubernetes.
 //! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
 //!   types; `file`: replacing it as a whole. `destination`: where they go in the configuration of a
@@ -12,6 +13,8 @@
 //!
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
 
+mod addons;
+mod artifacts;
 mod assets;
 mod check;
 mod components;
@@ -19,15 +22,19 @@ mod destination;
 mod explain;
 mod export;
 mod file;
+pub mod host_system;
 mod hosts;
 mod import;
 mod json_schema;
+mod limits;
+mod node_groups;
 mod object;
 mod overrides;
 pub mod people;
 mod problem;
 mod profile;
 mod relations;
+mod runtime;
 mod schema;
 mod setting;
 mod settings;
@@ -37,7 +44,7 @@ mod values;
 mod warnings;
 
 pub(crate) use crate::format;
-pub use crate::format::parse_duration;
+pub use crate::format::{parse_duration, parse_quantity};
 pub use crate::json::Position;
 pub use crate::network::{Network, Network6};
 use crate::{json, network};

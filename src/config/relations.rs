@@ -14,6 +14,10 @@ pub struct Relations {
     pub private: Option<Private>,
     /// Values that only some targets take: `only VALUE on TARGET, … = WHY`.
     pub only: Vec<Only>,
+    /// The fields that records have on some targets: `fields FIELD, … on TARGET, … = WHY`.
+    pub fields: Vec<OnlyFields>,
+    /// Targets that take no value at all: `empty on TARGET, … = WHY`.
+    pub empty: Vec<Empty>,
 }
 
 /// Whose addresses a network has. Networks of different kinds share none.
@@ -66,11 +70,29 @@ pub struct Only {
     pub(super) why: String,
 }
 
+/// The only fields that records have on these targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnlyFields {
+    pub(super) fields: Vec<String>,
+    pub(super) targets: Vec<String>,
+    /// Why another one is refused, with `FIELD` for its name.
+    pub(super) why: String,
+}
+
+/// A setting that some targets leave empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Empty {
+    pub(super) targets: Vec<String>,
+    /// Why, with `TARGET` for the target's name.
+    pub(super) why: String,
+}
+
 impl Relations {
     /// Without any.
-    pub(super) const NONE: Self = Self { network: None, zones: None, private: None, only: Vec::new() };
+    pub(super) const NONE: Self =
+        Self { network: None, zones: None, private: None, only: Vec::new(), fields: Vec::new(), empty: Vec::new() };
     /// The structured comments that are read here.
-    pub(super) const KEYS: [&'static str; 4] = ["network", "zones", "private", "only"];
+    pub(super) const KEYS: [&'static str; 6] = ["network", "zones", "private", "only", "fields", "empty"];
 
     /// Reads a structured comment; whether it is one of these.
     pub(super) fn read(&mut self, key: &str, value: &str) -> Result<bool, String> {
@@ -84,6 +106,15 @@ impl Relations {
                 let (value, unless_exposed) =
                     value.strip_suffix(" unless exposed").map_or((value, false), |value| (value, true));
                 self.private = Some(Private { value: value.to_owned(), unless_exposed });
+            }
+            other if other.starts_with("fields ") => {
+                let rest = other.trim_start_matches("fields ");
+                let (fields, targets) =
+                    rest.split_once(" on ").ok_or("`fields FIELD, … on TARGET, … = WHY` names targets")?;
+                self.fields.push(OnlyFields { fields: words(fields), targets: words(targets), why: value.to_owned() });
+            }
+            other if let Some(targets) = other.strip_prefix("empty on ") => {
+                self.empty.push(Empty { targets: words(targets), why: value.to_owned() });
             }
             other => {
                 let Some(rest) = other.strip_prefix("only ") else { return Ok(false) };
@@ -122,6 +153,8 @@ mod tests {
             ("zones", "a.region -"),
             ("private", "n unless exposed"),
             ("only b on local, custom", "no b on TARGET"),
+            ("fields name, size on local", "no FIELD here"),
+            ("empty on local", "TARGET has none"),
         ] {
             assert_eq!(relations.read(key, value), Ok(true), "{key}");
         }
@@ -129,6 +162,13 @@ mod tests {
         assert_eq!(relations.zones, Some(Zones { region: "a.region".into(), separator: "-".into() }));
         assert_eq!(relations.private, Some(Private { value: "n".into(), unless_exposed: true }));
         assert_eq!(relations.only[0].targets, ["local", "custom"]);
+        let fields = &relations.fields[0];
+        assert_eq!(
+            (&fields.fields[..], &fields.targets[..]),
+            (&["name".into(), "size".into()][..], &["local".into()][..])
+        );
+        relations.read("fields name", "why").unwrap_err();
+        assert_eq!((relations.empty[0].targets.len(), relations.empty[0].why.as_str()), (1, "TARGET has none"));
         assert_eq!(relations.read("format", "text"), Ok(false));
         assert_eq!(relations.read("network", "host").unwrap_err(), "`host` is none of hosts, pods or services");
         relations.read("only b", "why").unwrap_err();

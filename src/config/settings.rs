@@ -267,6 +267,12 @@ impl Settings {
         self.places.contains_key(name)
     }
 
+    /// Whether it is in force with another value than its default.
+    #[must_use]
+    pub fn is_changed(&self, name: &str) -> bool {
+        self.values.get(name).is_some_and(|setting| setting.written && setting.value != setting.default)
+    }
+
     /// Where the hosts come from; empty in a tree of other people.
     #[must_use]
     pub fn target(&self) -> String {

@@ -393,14 +393,16 @@ fn settings_together_can_be_wrong() {
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.aws.zones", "us-east-1a,us-east-1")]), @"phase1.aws.zones: us-east-1 is no zone of us-east-1 (phase1.aws.region); expected us-east-1a or the like");
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.aws.vpc_cidr", "10.96.0.0/16")]), @"phase2.service_cidr: 10.96.0.0/16 overlaps the hosts' addresses 10.96.0.0/16 (phase1.aws.vpc_cidr); choose separate networks");
     let groups = r#"[{"name": "web", "role": "worker", "size": 5, "min": 1, "max": 3}]"#;
-    insta::assert_snapshot!(wrong(&[("phase1.node_groups", groups)]), @r#"phase1.node_groups: the size of "web" is 5, but must lie between min (1) and max (3)"#);
+    insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.node_groups", groups)]), @r#"phase1.node_groups: web: the size is 5, but must lie between min (1) and max (3)"#);
     let groups =
         r#"[{"name": "web", "role": "worker", "size": 200}, {"name": "gpu", "role": "worker", "size": 0, "max": 100}]"#;
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.node_groups", groups)]), @"phase2.pod_cidr: 10.244.0.0/16 has room for 256 nodes with a /24 each, but there may be 301");
+    let spot = r#"[{"name": "web", "role": "worker", "size": 1, "spot": true}]"#;
+    insta::assert_snapshot!(wrong(&[("phase1.node_groups", spot)]), @"phase1.node_groups: web: spot: hosts of this machine have no spot of their own");
     let door = wrong(&[("phase1.node_groups", r#"[{"name": "door", "role": "bastion", "size": 1}]"#)]);
     assert!(door.starts_with("phase1.node_groups: "), "a group of what is always refused: {door}");
     insta::assert_snapshot!(wrong(&[("phase2.network.node_cidr_bits", "26")]), @"phase2.max_pods: a node's /26 (phase2.network.node_cidr_bits) has addresses for 61 pods, not for 110");
-    insta::assert_snapshot!(wrong(&[("phase1.control_plane.count", "3"), ("phase1.api.exposure", "static-address")]), @"phase1.api.exposure: a static address leads to one host, but phase1.control_plane.count is 3; choose load-balancer or dns");
+    insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.control_plane.count", "3"), ("phase1.api.exposure", "static-address")]), @"phase1.api.exposure: a static address leads to one host, but phase1.control_plane.count is 3; choose load-balancer or dns");
     insta::assert_snapshot!(wrong(&[("phase2.apiserver.oidc_issuer_url", "http://sso.example.com")]), @"phase2.apiserver.oidc_issuer_url: the API server takes only issuers whose URL begins with https://");
     let hosts = r#"[{"name": "a", "address": "192.0.2.1", "role": "control-plane", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
         {"name": "b", "address": "192.0.2.1", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]"#;
@@ -433,8 +435,8 @@ fn settings_together_can_be_wrong() {
         insta::assert_snapshot!(format!("{setting}={value}").replace(['*', '='], "-"), wrong(&[(setting, value)]));
     }
     let mut strange = Settings::from_defaults(ours());
-    strange.set_all(&[("phase2.host.hooks", r#"[{"name": "a", "command": "b", "groups": ["worker"]}]"#)]).unwrap();
-    insta::assert_snapshot!(strange.check()[0].message, @"phase2.host.hooks: a: no group here is called `worker`; did you mean `workers`? Only machines that are given `turnup user-data worker` belong to it");
+    let why = strange.set_all(&[("phase2.host.hooks", r#"[{"name": "a", "command": "b", "groups": ["worker"]}]"#)]);
+    insta::assert_snapshot!(why.unwrap_err().message(), @"phase2.host.hooks: a: no group here is called `worker`; did you mean `workers`?; groups: control-plane, workers");
     let mut bare = Settings::from_defaults(ours());
     bare.set_all(&[("phase1.cloud_provider", "baremetal"), ("phase2.pod_cidr", "10.117.0.0/16")]).unwrap();
 }

@@ -63,7 +63,9 @@ impl Settings {
 
 /// Whether a setting names a file with credentials; of a private key ssh itself says so.
 fn is_of_a_secret(name: &str) -> bool {
-    ["credentials_file", "client_secret_file", "password_file"].iter().any(|end| name.ends_with(end))
+    ["ca_key_file", "credentials_file", "client_secret_file", "password_file", "registry_auth_file"]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// The parts of a text that are names of files.

@@ -23,10 +23,22 @@ fn look(subject: &Subject<'_>) -> Result<Vec<Finding>> {
     let lock = Lock::load(subject.dir)?;
     let selection = lock.select(subject.kubernetes.as_deref().unwrap_or(&lock.default))?;
     let mut findings = vec![known_holes(&selection)?];
+    findings.extend(subject.sources.iter().filter_map(|source| bundle(source, subject, &selection)));
     for (artifact, cgo) in c_builds(subject, &selection) {
         findings.extend(c_tools(subject, artifact, cgo));
     }
     Ok(findings)
+}
+
+/// A bundle has everything, or the run would stop half-way.
+fn bundle(source: &Source, subject: &Subject<'_>, selection: &Selection) -> Option<Finding> {
+    let Source::Bundle(place) = source else { return None };
+    let name = "offline bundle";
+    let fix = "where there is a network: turnup artifacts bundle PLACE; see phase2.artifacts.bundle";
+    Some(match subject.sources.require_complete(place, selection) {
+        Ok(()) => Finding::new(name, FindingLevel::Ok, format!("{place} is complete"), PINNED),
+        Err(error) => Finding::new(name, FindingLevel::Missing, error.to_string(), PINNED).fix(fix),
+    })
 }
 
 fn known_holes(selection: &Selection) -> Result<Finding> {
@@ -44,7 +56,7 @@ fn known_holes(selection: &Selection) -> Result<Finding> {
 /// What would be built here with a C compiler: not in the cache, and the configuration builds from
 /// source.
 fn c_builds<'a>(subject: &Subject<'_>, selection: &'a Selection) -> Vec<(&'a Artifact, &'a Cgo)> {
-    let cache = Cache::locate();
+    let cache = Cache::locate_in(subject.cache_dir.as_deref());
     let is_here = |artifact: &Artifact| {
         cache.as_ref().is_ok_and(|cache| matches!(cache.lookup(artifact, &subject.sources, &NoProgress), Ok(Some(_))))
     };
@@ -56,7 +68,8 @@ fn c_builds<'a>(subject: &Subject<'_>, selection: &'a Selection) -> Vec<(&'a Art
 /// The compiler and the libraries. Where another source comes first, the build may never be asked
 /// for.
 fn c_tools(subject: &Subject<'_>, artifact: &Artifact, cgo: &Cgo) -> Vec<Finding> {
-    let others = subject.sources.iter().any(|source| matches!(source, Source::Mirror(_) | Source::Upstream));
+    let others =
+        subject.sources.iter().any(|source| matches!(source, Source::Bundle(_) | Source::Mirror(_) | Source::Upstream));
     let absent = if others { FindingLevel::Warning } else { FindingLevel::Missing };
     let why = format!("the build of {artifact}; not with phase2.artifacts.upstream or a mirror");
     let names = cgo.needs();
@@ -65,10 +78,15 @@ fn c_tools(subject: &Subject<'_>, artifact: &Artifact, cgo: &Cgo) -> Vec<Finding
 
 fn rootfs(subject: &Subject<'_>) -> Option<Finding> {
     let (name, why) = ("root of local hosts", "security updates of local hosts");
-    let root = Cache::locate().ok()?.find_host_root(&subject.root_suite, &[])?;
+    let cache = Cache::locate_in(subject.cache_dir.as_deref()).ok()?;
+    let root = cache.find_host_root(&subject.root_suite, &subject.root_packages)?;
+    let with = match subject.root_packages.join(",") {
+        none if none.is_empty() => none,
+        packages => format!(" --with {packages}"),
+    };
     Some(match root.complaint() {
         None => Finding::new(name, FindingLevel::Ok, format!("made {} days ago", root.age_days()), why),
         Some(complaint) => Finding::new(name, FindingLevel::Warning, complaint, why)
-            .fix(format!("turnup artifacts rootfs {} --renew   (after turnup down)", subject.root_suite)),
+            .fix(format!("turnup artifacts rootfs {}{with} --renew   (after turnup down)", subject.root_suite)),
     })
 }

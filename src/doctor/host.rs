@@ -2,16 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Finding, FindingLevel, Goal, ports};
+use super::{Finding, FindingLevel, Subject, ports};
+use crate::artifacts::Cache;
 
 const GIB: u64 = 1 << 30;
 /// Nothing that we sign would be valid on a clock before this: 2026-01-01.
 const EARLIEST: i64 = 1_767_225_600;
 
-pub(super) fn inspect(goal: Goal) -> Vec<Finding> {
-    let mut findings =
-        vec![clock(), disk("disk of the working directory", Path::new(".")), disk("disk of the cache", &cache_dir())];
-    if goal.makes_local_hosts() {
+pub(super) fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = vec![
+        clock(),
+        disk("disk of the working directory", Path::new(".")),
+        disk("disk of the cache", &cache_dir(subject)),
+    ];
+    if subject.goal.makes_local_hosts() {
         findings.extend([root(), kernel(), cgroup(), memory()]);
         findings.extend([
             module("overlay", "roots of local hosts, container images"),
@@ -109,13 +113,10 @@ fn gib(bytes: u64) -> String {
     format!("{}.{} GiB", tenths / 10, tenths % 10)
 }
 
-/// Where artifacts are cached; the same rule as in `artifacts`.
-fn cache_dir() -> PathBuf {
-    let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    var("TURNUP_CACHE")
-        .or_else(|| var("XDG_CACHE_HOME").map(|dir| dir.join("turnup")))
-        .or_else(|| var("HOME").map(|dir| dir.join(".cache/turnup")))
-        .unwrap_or_else(|| PathBuf::from("/var/cache/turnup"))
+/// Where artifacts are cached.
+fn cache_dir(subject: &Subject<'_>) -> PathBuf {
+    let cache = Cache::locate_in(subject.cache_dir.as_deref());
+    cache.map_or_else(|_| PathBuf::from("/var/cache/turnup"), |cache| cache.root().to_owned())
 }
 
 /// A feature of the kernel: loaded, built in, or a module that can be loaded.

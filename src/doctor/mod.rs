@@ -7,7 +7,7 @@ mod host;
 mod ports;
 mod tools;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use goal::Goal;
 use serde::Serialize;
@@ -67,10 +67,14 @@ pub struct Subject<'a> {
     pub dir: &'a Path,
     /// Where artifacts come from.
     pub sources: Sources,
+    /// Where they are kept; none for the user's cache directory.
+    pub cache_dir: Option<PathBuf>,
     /// The version of Kubernetes; the lock file's default when not given.
     pub kubernetes: Option<String>,
     /// The Debian release of local hosts.
     pub root_suite: String,
+    /// Packages that their root has besides what turnup needs.
+    pub root_packages: Vec<String>,
 }
 
 impl Subject<'_> {
@@ -78,7 +82,15 @@ impl Subject<'_> {
     #[must_use]
     pub fn of(goal: Goal) -> Self {
         let dir = Path::new(".");
-        Self { goal, dir, sources: Sources::default(), kubernetes: None, root_suite: "bookworm".to_owned() }
+        Self {
+            goal,
+            dir,
+            sources: Sources::default(),
+            cache_dir: None,
+            kubernetes: None,
+            root_suite: "bookworm".to_owned(),
+            root_packages: Vec::new(),
+        }
     }
 }
 
@@ -87,7 +99,7 @@ impl Subject<'_> {
 pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = tools::inspect(subject.goal);
     findings.extend(artifacts::inspect(subject));
-    findings.extend(host::inspect(subject.goal));
+    findings.extend(host::inspect(subject));
     // The project's tests need some of what a build needs, and cannot do without it.
     let mut unique: Vec<Finding> = Vec::new();
     for finding in findings {

@@ -87,7 +87,7 @@ fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purp
             return Ok(());
         }
         bootstrap::provision_phase(&Arc::new(cluster))?;
-        Forecast::of(settings, source, state_dir).map(drop)
+        Forecast::check(settings, source, state_dir)
     };
     match Cluster::shadow(settings, source.clone(), state_dir).and_then(simulate) {
         Err(error) if error.class() == Class::Config => Err(error),

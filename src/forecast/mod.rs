@@ -12,6 +12,7 @@ mod compare;
 mod origin;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub use origin::NodeValue;
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
-use crate::inventory::Role;
+use crate::inventory::{self, Endpoint, Host, Inventory, Role, SshAccess};
 use crate::phase::{Engine, Phase, StepId};
 use crate::state::Store;
 use crate::{addons, bootstrap, unknown};
@@ -31,6 +32,8 @@ use crate::{addons, bootstrap, unknown};
 /// the API server.
 const RENDERED: [(&str, &str); 3] =
     [("provision", "provision"), ("bootstrap", bootstrap::node_config::DIRECTORY), ("addons", "addons")];
+/// The public key of a host that is not there.
+const IMAGINED_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 /// What the provision phase leaves there that is not rendered.
 const STATE: &str = "provision/terraform.tfstate";
 
@@ -74,6 +77,20 @@ impl Forecast {
     /// The forecast for these settings. An error where they cannot be turned up.
     pub fn of(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
         Self::simulate(settings, source, state_dir, None)
+    }
+
+    /// An error where any phase would refuse these settings. Where only a run makes hosts known,
+    /// one of each role is imagined.
+    pub(super) fn check(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<()> {
+        let imagine = |dir: PathBuf| Store::imagined(dir.clone(), dir, is_taken_over);
+        let cluster = Arc::new(Cluster::imagined(settings, source.clone(), state_dir, imagine)?);
+        Engine::simulate(&cluster.store, &bootstrap::provision_phase(&cluster)?)?;
+        if cluster.find_inventory()?.is_none() {
+            cluster.write_inventory(&imagined_inventory(&cluster))?;
+        }
+        bootstrap::assume_facts(&cluster)?;
+        Engine::simulate(&cluster.store, &bootstrap::phase(&cluster)?)?;
+        Engine::simulate(&cluster.store, &addons::phase(&cluster)?).map(drop)
     }
 
     /// What the same cluster would become with other settings, its name included.
@@ -159,6 +176,36 @@ impl Forecast {
         paths.sort_unstable();
         paths.dedup();
         paths.into_iter().cloned().collect()
+    }
+}
+
+/// Hosts of a cloud before it has made them.
+fn imagined_inventory(cluster: &Cluster) -> Inventory {
+    let host = |name: &str, role, last| Host {
+        name: format!("{}-{name}", cluster.settings.name),
+        role,
+        address: Ipv4Addr::new(192, 0, 2, last).into(),
+        group: String::new(),
+        instance: "imagined".into(),
+        ssh: SshAccess { user: "root".into(), port: 22, host_key: IMAGINED_KEY.into(), jump: None },
+        blobs: String::new(),
+        external_address: None,
+        zone: String::new(),
+        labels: BTreeMap::new(),
+        taints: Vec::new(),
+        etcd_device: String::new(),
+        etcd_volume: None,
+    };
+    let hosts = vec![host("control-plane-0", Role::ControlPlane, 1), host("worker-0", Role::Worker, 2)];
+    let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port, internal_host: None };
+    Inventory {
+        schema: inventory::SCHEMA.into(),
+        cluster: cluster.settings.name.clone(),
+        target: cluster.settings.target.to_string(),
+        api,
+        hosts,
+        groups: Vec::new(),
+        volumes: Vec::new(),
     }
 }
 

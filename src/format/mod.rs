@@ -12,6 +12,7 @@
 
 mod machine;
 mod parse;
+mod quantity;
 mod samples;
 mod schema;
 mod shape;
@@ -21,6 +22,7 @@ mod text;
 use std::fmt;
 
 pub(crate) use machine::HOST_KEYS;
+pub use quantity::parse_quantity;
 pub(crate) use shape::Field;
 pub use taint::Taint;
 use text::expect;

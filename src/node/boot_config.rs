@@ -1,5 +1,5 @@
 //! `turnup node up --boot`: what user data left on this host, filled with what only this host
-//! knows, applied at every boot without an operator.
+//! knows, or what an operator brought to it last, applied at every boot without an operator.
 //!
 //! User data is one for all hosts of a group. What differs between them is a closed list of
 //! [`Placeholder`]s; everything else is fixed in the node config that it carries. Nothing here
@@ -20,8 +20,8 @@ use crate::input;
 use crate::inventory::is_label;
 
 use super::node_config::{HOST_FILE, NodeConfig};
-use super::up::{self, Delivery};
-use super::{Facts, fetch, join};
+use super::up::{self, Delivery, Trigger};
+use super::{Facts, fetch, join, mounts};
 
 /// What user data leaves on the host.
 pub(crate) const FILE: &str = "/var/lib/turnup/boot-config.json";
@@ -134,23 +134,44 @@ impl From<&Facts> for Expected {
 /// Makes this host what its user data says, or, when something newer was applied to it since, what
 /// that says. One [`NodeEvent`](super::NodeEvent) a line goes to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
+    if !Path::new(FILE).exists() {
+        return run_applied(out);
+    }
     let boot: BootConfig = document::parse(FILE, &input::read_text(Path::new(FILE), input::DOCUMENT)?)?;
     fetch::fetch_missing(&find_delivery(&boot)?.node_config, &boot.artifacts_url, out)?;
     {
         let _turn = up::take_turn()?;
         // The operator may have delivered another one by ssh meanwhile, together with the files
         // that it needs.
-        up::run_alone(find_delivery(&boot)?, up::Past::Keep, out)?;
+        up::run_alone(find_delivery(&boot)?, Trigger::Boot, out)?;
     }
     if boot.bootstrap_kubeconfig.is_some() { join::finish(join::APPROVED) } else { Ok(()) }
+}
+
+/// Brings a host without user data back to what was applied to it last. A run that is under way does
+/// the same or more. A secret that was lost only an operator can bring.
+fn run_applied(out: &mut dyn Write) -> Result<()> {
+    let Some(node_config) = read_applied()? else { return Ok(()) };
+    // The unit of the disks waits for one that comes late; who waits here keeps the operator out.
+    if let Some(missing) = mounts::find_differences(&node_config.mounts)?.first() {
+        return Err(Error::transient(format!("{} is not mounted yet", missing.name))
+            .hint("systemctl status turnup-mounts; this unit tries again by itself"));
+    }
+    let Some(_turn) = up::try_turn()? else { return Ok(()) };
+    let delivery = Delivery { node_config, secrets: BTreeMap::new(), bootstrap_kubeconfig: None };
+    up::run_alone(delivery, Trigger::Boot, out)
+}
+
+fn read_applied() -> Result<Option<NodeConfig>> {
+    let applied = input::read_text(Path::new(HOST_FILE), input::DOCUMENT).ok();
+    applied.map(|text| NodeConfig::parse(HOST_FILE, &text)).transpose()
 }
 
 /// What was applied last counts more than what the host began with. A host that has no certificate,
 /// or lost it, joins by its token.
 fn find_delivery(boot: &BootConfig) -> Result<Delivery> {
     let facts = Facts::read()?;
-    let applied = input::read_text(Path::new(HOST_FILE), input::DOCUMENT).ok();
-    let applied = applied.map(|text| NodeConfig::parse(HOST_FILE, &text)).transpose()?;
+    let applied = read_applied()?;
     if applied.is_none() {
         require_expected(boot, &Expected::from(&facts))?;
     }
@@ -275,7 +296,7 @@ mod tests {
     use super::*;
     use crate::error::Class;
     use crate::inventory::Role;
-    use crate::node::node_config::{Content, File, SCHEMA, Unit};
+    use crate::node::node_config::{Content, File, Runtime, SCHEMA, Unit};
 
     fn boot() -> BootConfig {
         let text = |path: &str, text: &str| File::new(path, 0o600, 0, Content::Text(text.into()));
@@ -287,12 +308,17 @@ mod tests {
             blobs: vec![],
             users: vec![],
             ports: vec![],
+            packages: vec![],
+            extra_hosts: BTreeMap::new(),
+            shared_directories: vec![],
             modules: vec![],
             sysctls: BTreeMap::new(),
             pod_networks: vec![],
             mounts: vec![],
             directories: vec![],
             binaries: vec![],
+            proxy: None,
+            runtime: Runtime::default(),
             files: vec![text("/etc/kubelet.json", "{\"resolvConf\": \"@turnup:resolv-conf@\"}")],
             images: vec![],
             units: vec![Unit {

@@ -12,20 +12,32 @@ use crate::input;
 
 use super::layout::{self, unit_file};
 use super::line_diff::line_diff;
-use super::node_config::{Binary, Content, Directory, File, NodeConfig, Unit};
+use super::node_config::{Binary, Content, Directory, File, Image, NodeConfig, Unit};
 use super::restore_log::{RestoreEntry, RestoreLog};
-use super::{firewall, join, mounts, systemd, task, yaml};
+use super::{firewall, hosts_file, join, mounts, packages, systemd, task, yaml};
 
 /// What differs, in the order in which `turnup node up` would correct it; nothing when there is
 /// nothing to do.
 pub(crate) fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
     let mut changes = mounts::find_differences(&node_config.mounts)?;
+    let missing = packages::find_missing(&node_config.packages)?;
+    changes.extend(missing.iter().map(|package| Change::new(Verb::Create, "package", package)));
+    for module in &node_config.modules {
+        if !task::has_module(module)? {
+            changes.push(Change::new(Verb::Create, "kernel module", module));
+        }
+    }
     for (name, value) in &node_config.sysctls {
-        let found = task::read_sysctl(name)?;
-        if found != *value {
+        // One that a module brings, which is not loaded yet, has no value.
+        let found = task::read_sysctl(name).unwrap_or_default();
+        if !task::is_same_setting(&found, value) {
             let lines = vec![format!("- {found}"), format!("+ {value}")];
             changes.push(Change::new(Verb::Update, "kernel setting", name).with_lines(lines));
         }
+    }
+    if let Some((now, wanted)) = hosts_file::find_difference(&node_config.extra_hosts)? {
+        let change = Change::new(Verb::Update, "file", hosts_file::FILE);
+        changes.push(change.with_lines(line_diff(&now, &wanted)));
     }
     for directory in &node_config.directories {
         changes.extend(directory_difference(directory));
@@ -33,7 +45,7 @@ pub(crate) fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> 
     for (binary, verb) in node_config.binaries.iter().zip(binaries(&node_config.binaries)?) {
         changes.extend(verb.map(|verb| Change::new(verb, "binary", &binary.path)));
     }
-    for file in &node_config.files {
+    for file in node_config.files.iter().filter(|file| file.is_wanted()) {
         changes.extend(file_difference(file)?);
     }
     changes.extend(superseded(node_config)?);
@@ -51,7 +63,8 @@ pub(crate) fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> 
     if join::is_token_left() {
         changes.push(Change::new(Verb::Delete, "file", layout::BOOTSTRAP_KUBECONFIG));
     }
-    let missing = node_config.images.iter().filter(|image| !layout::import_stamp(&image.sha256).exists());
+    let is_missing = |image: &&Image| !layout::import_stamp(&node_config.runtime.root, &image.sha256).exists();
+    let missing = node_config.images.iter().filter(is_missing);
     changes.extend(missing.map(|image| Change::new(Verb::Create, "image", &image.reference)));
     Ok(changes)
 }
@@ -81,9 +94,16 @@ fn superseded(node_config: &NodeConfig) -> Result<Vec<Change>> {
         RestoreEntry::File { path, before: None } => Some(Change::new(Verb::Delete, "file", path)),
         RestoreEntry::File { path, .. } => Some(Change::new(Verb::Update, "file", path)),
         RestoreEntry::Unit { name, .. } => Some(Change::new(Verb::Delete, "service", name)),
+        RestoreEntry::Sysctl { name, before } => {
+            let now = task::read_sysctl(name).ok().filter(|now| !task::is_same_setting(now, before))?;
+            let lines = vec![format!("- {now}"), format!("+ {before}")];
+            Some(Change::new(Verb::Update, "kernel setting", name).with_lines(lines))
+        }
+        RestoreEntry::Module { name } => Some(Change::new(Verb::Delete, "kernel module", name)),
         _ => None,
     });
-    Ok(gone.collect())
+    let packages = restore_log.find_superseded_packages(node_config).into_iter();
+    Ok(gone.chain(packages.map(|name| Change::new(Verb::Delete, "package", name))).collect())
 }
 
 /// The unit's own file, and what becomes of the unit when that or what it depends on changes.

@@ -4,7 +4,7 @@
 //! Every part looks what is left of it, so that it may be killed at any instant and run again. The
 //! restore log goes last.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use super::event::NodeEvent;
 use super::layout::unit_file;
 use super::node_config::CONTAINERD;
 use super::restore;
-use super::restore_log::{DIR, FILE, RestoreEntry, RestoreLog, SHARED_DIRS, mount_points};
+use super::restore_log::{DIR, FILE, RestoreEntry, RestoreLog, mount_points};
 use super::systemd::{self, systemctl_in_time};
 use super::up::{LOCK, take_turn};
-use super::{boot_config, layout, mounts, task, workload};
+use super::{boot_config, hosts_file, layout, mounts, packages, task, workload};
 
 /// Undoes everything, writing one [`NodeEvent`] a line to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
@@ -92,7 +92,7 @@ impl Down<'_> {
         for (path, disk) in restore_log.disks().filter(|(path, _)| !before.contains(*path)) {
             mounts::release(path, disk, &mut |what| self.told(what))?;
         }
-        self.unmount(&before)?;
+        self.unmount(restore_log, &before)?;
         restore_log.network().restore(&restore_log.pod_networks(), &mut |what| self.removed(what))?;
         if !before.contains("/run/netns")
             && mount_points()?.contains("/run/netns")
@@ -117,9 +117,10 @@ impl Down<'_> {
 
     /// Deepest first. A busy mount is detached now and freed with its last user: nothing may be
     /// deleted through a mount.
-    fn unmount(&mut self, before: &BTreeSet<String>) -> Result<()> {
+    fn unmount(&mut self, restore_log: &RestoreLog, before: &BTreeSet<String>) -> Result<()> {
         let is_ours = |point: &&String| {
-            SHARED_DIRS.iter().any(|dir| Path::new(point).starts_with(dir)) || point.starts_with("/run/netns/cni-")
+            restore_log.shared_directories().any(|dir| Path::new(point).starts_with(dir))
+                || point.starts_with("/run/netns/cni-")
         };
         // A mount may lie on another one at the same place.
         loop {
@@ -180,16 +181,22 @@ impl Down<'_> {
         self.put_directories_back(restore_log)?;
         for entry in restore_log.entries.iter().rev() {
             match entry {
-                RestoreEntry::Sysctl { name, before } if task::read_sysctl(name).is_ok_and(|now| now != *before) => {
-                    task::ensure_sysctl(name, before)?;
-                    self.told(format!("put back the value of {name}: {before}"))?;
+                RestoreEntry::Sysctl { name, before } => {
+                    restore::put_setting_back(name, before, &mut |what| self.told(what))?;
                 }
-                // Another program may use it by now; a loaded module does no harm.
-                RestoreEntry::Module { name } => {
-                    drop(Run::new("modprobe").args(["--remove", "--quiet", name]).dir("/").output());
-                }
+                RestoreEntry::Module { name } => task::remove_module(name),
                 _ => {}
             }
+        }
+        if hosts_file::ensure(&BTreeMap::new())? {
+            self.told(format!("put back {}", hosts_file::FILE))?;
+        }
+        // Last, for the files of a package may be among those that were put back.
+        let installed = restore_log.packages();
+        let kept = packages::remove(&installed)?;
+        for name in &installed {
+            let fate = if kept.contains(name) { "kept, because others need it," } else { "removed" };
+            self.told(format!("{fate} package {name}"))?;
         }
         Ok(())
     }

@@ -6,14 +6,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::artifacts::{Digest, LARGEST, NoProgress, Size, blob_url, resume_url};
+use crate::artifacts::{self, Digest, LARGEST, NoProgress, Size, blob_url, resume_url};
 use crate::atomic_file::sync_directory;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
 use crate::parallel;
 
 use super::event::NodeEvent;
-use super::node_config::{Content, File, HOST_BLOBS, NodeConfig};
+use super::node_config::{Content, File, HOST_BLOBS, NodeConfig, PROXY_AUTHORITY, Proxy};
 use super::task;
 
 /// At a time: the servers of a whole group that boots share one place.
@@ -40,7 +40,12 @@ pub(super) fn fetch_missing(node_config: &NodeConfig, url: &str, out: &mut dyn W
     };
     let missing: Vec<Wanted> = missing.into_iter().map(wanted).collect();
     let hint = "turnup artifacts export DIR, and serve that directory at phase1.user_data.artifacts_url";
-    fetch_all(&missing, &Destination { dir: HOST_BLOBS.into(), since: Instant::now(), timeout: TIMEOUT, hint }, out)
+    let proxy = proxy_of(node_config);
+    fetch_all(
+        &missing,
+        &Destination { dir: HOST_BLOBS.into(), since: Instant::now(), timeout: TIMEOUT, proxy, hint },
+        out,
+    )
 }
 
 /// Fetches the user's own files that this host lacks, each from its own URL, writing a [`Report`] a
@@ -63,11 +68,24 @@ pub(super) fn fetch_files(node_config: &NodeConfig, out: &mut dyn Write) -> Resu
         })
         .collect();
     let hint = "look at its url and sha256 in phase2.host.file_assets";
+    let proxy = proxy_of(node_config);
     fetch_all(
         &missing,
-        &Destination { dir: HOST_BLOBS.into(), since: Instant::now(), timeout: FILES_TIMEOUT, hint },
+        &Destination { dir: HOST_BLOBS.into(), since: Instant::now(), timeout: FILES_TIMEOUT, proxy, hint },
         out,
     )
+}
+
+/// The way out that the node config names, with the authority that it brings along. It is not yet
+/// among those that the host trusts when the first file is fetched.
+fn proxy_of(node_config: &NodeConfig) -> Option<artifacts::Proxy> {
+    let Proxy { http, https, direct } = node_config.proxy.clone()?;
+    let authority = node_config.files.iter().find(|file| file.path == PROXY_AUTHORITY);
+    let authorities = authority.and_then(|file| match &file.content {
+        Content::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    Some(artifacts::Proxy { http, https, direct, authorities: authorities.unwrap_or_default() })
 }
 
 fn fetch_all(missing: &[Wanted], place: &Destination, out: &mut dyn Write) -> Result<()> {
@@ -107,6 +125,7 @@ struct Destination {
     dir: PathBuf,
     since: Instant,
     timeout: Duration,
+    proxy: Option<artifacts::Proxy>,
     /// The advice when the bytes differ from the expected ones.
     hint: &'static str,
 }
@@ -117,7 +136,7 @@ impl Destination {
         let part = self.dir.join(format!(".part-{sha256}"));
         let mut pause = FIRST_PAUSE;
         loop {
-            match fetch_once(url, &wanted, *size, &part, self.hint) {
+            match fetch_once(url, &wanted, *size, &part, self) {
                 Ok(()) => break,
                 Err(error) if error.class() != Class::Transient || self.since.elapsed() + pause > self.timeout => {
                     return Err(error);
@@ -134,8 +153,8 @@ impl Destination {
 
 /// One attempt. A resumed download with a wrong digest may have been wrong before, so it restarts
 /// from zero.
-fn fetch_once(url: &str, wanted: &Digest, size: Size, part: &Path, hint: &str) -> Result<()> {
-    let (found, there) = resume_url(url, size, part, &NoProgress)?;
+fn fetch_once(url: &str, wanted: &Digest, size: Size, part: &Path, place: &Destination) -> Result<()> {
+    let (found, there) = resume_url(url, size, part, place.proxy.as_ref(), &NoProgress)?;
     if found == *wanted {
         return Ok(());
     }
@@ -143,7 +162,7 @@ fn fetch_once(url: &str, wanted: &Digest, size: Size, part: &Path, hint: &str) -
     let class = if there > 0 { Class::Transient } else { Class::Permanent };
     Err(Error::new(class, format!("{url} has other bytes than those with this sha256"))
         .evidence(format!("they have {found}"))
-        .hint(hint))
+        .hint(place.hint))
 }
 
 #[cfg(test)]
@@ -210,7 +229,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (url, asked) = serve(b"kubelet".to_vec(), turns);
         let sha256 = hex::encode(Sha256::digest("kubelet"));
-        let place = Destination { dir: dir.path().into(), since: Instant::now(), timeout, hint: "" };
+        let place = Destination { dir: dir.path().into(), since: Instant::now(), timeout, proxy: None, hint: "" };
         let size = Size::Exactly(b"kubelet".len() as u64);
         let result = place.fetch(&Wanted { name: String::new(), url, sha256: sha256.clone(), size });
         let names: Vec<String> = fs_err::read_dir(dir.path())

@@ -32,6 +32,8 @@ pub(crate) const KUBELET_CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 pub(crate) const KUBELET_KEY: &str = "/etc/kubernetes/pki/kubelet.key";
 /// The configuration of kubelet.
 pub(crate) const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
+/// The passwords for registries that kubelet finds by itself in its root directory.
+pub(crate) const REGISTRY_CREDENTIALS: &str = "/var/lib/kubelet/config.json";
 /// The kubeconfig of kubelet.
 pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.
@@ -47,10 +49,10 @@ pub(crate) fn unit_file(name: &str) -> String {
 }
 
 /// The mark that an image with this digest is imported whole. It lies in containerd's own
-/// directory, so that it is gone with it.
+/// root directory, so that it is gone with it.
 #[must_use]
-pub(crate) fn import_stamp(sha256: &str) -> PathBuf {
-    Path::new("/var/lib/containerd/turnup").join(sha256)
+pub(crate) fn import_stamp(containerd: &str, sha256: &str) -> PathBuf {
+    Path::new(containerd).join("turnup").join(sha256)
 }
 
 /// The program with this name.

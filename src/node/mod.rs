@@ -3,9 +3,10 @@
 //!
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in
 //! [`NodeConfig`]. It speaks to no other host, but at a boot by user data to the place that has its
-//! artifacts and to the API server that it joins, and it needs nothing on the host but Linux and
-//! systemd.
+//! artifacts and to the API server that it joins, and as a load balancer (`balancer`) to API
+//! servers. It needs nothing on the host but Linux and systemd.
 
+pub(crate) mod balancer;
 pub(crate) mod boot_config;
 pub(crate) mod diff;
 mod disk;
@@ -15,6 +16,7 @@ pub(crate) mod facts;
 mod fetch;
 pub(crate) mod firewall;
 pub(crate) mod healthcheck;
+mod hosts_file;
 pub(crate) mod join;
 mod kubelet_watch;
 pub(crate) mod layout;
@@ -22,6 +24,7 @@ mod line_diff;
 pub(crate) mod mounts;
 mod network;
 pub(crate) mod node_config;
+mod packages;
 mod restore;
 mod restore_log;
 pub(crate) mod static_pod;

@@ -5,6 +5,8 @@
 //! up` applies it. Secrets are named in it with their digest; their bytes travel apart from it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,8 @@ pub(crate) const SCHEMA: &str = "turnup.node-config/1";
 pub(crate) const HOST_FILE: &str = "/var/lib/turnup/node-config.json";
 /// The unit that mounts [`NodeConfig::mounts`] at every boot.
 pub(crate) const MOUNTS_UNIT: &str = "turnup-mounts.service";
+/// The unit that brings the host back to its node config at every boot.
+pub(crate) const BOOT_UNIT: &str = "turnup-boot.service";
 /// The unit with which one of several control-plane hosts reaches its own API server at the address
 /// of all of them.
 pub(crate) const API_UNIT: &str = "turnup-api.service";
@@ -29,6 +33,10 @@ pub(crate) const CSR_APPROVER_UNIT: &str = "turnup-csr-approver.service";
 pub(crate) const HEALTHCHECK_UNIT: &str = "turnup-healthcheck.service";
 /// The unit that loads the host's nftables rules.
 pub(crate) const FIREWALL_UNIT: &str = "turnup-firewall.service";
+/// The unit that makes the host trust the authority of the proxy.
+pub(crate) const TRUST_UNIT: &str = "turnup-trust.service";
+/// The certificate of that authority.
+pub(crate) const PROXY_AUTHORITY: &str = "/etc/turnup/proxy-ca.crt";
 /// The container runtime: the one unit of turnup's that needs nothing of the cluster.
 pub(crate) const CONTAINERD: &str = "containerd.service";
 /// Where artifacts lie on a host that has none of its own; each file is named by its sha256.
@@ -52,10 +60,19 @@ pub struct NodeConfig {
     pub users: Vec<User>,
     /// TCP ports that nothing else may listen on when the node is made.
     pub ports: Vec<u16>,
+    /// Packages of the host's distribution, `NAME` or `NAME=VERSION`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<String>,
     /// Kernel modules that must be loaded or built in.
     pub modules: Vec<String>,
     /// Kernel settings by name.
     pub sysctls: BTreeMap<String, String>,
+    /// Addresses by the names of turnup's block in `/etc/hosts`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_hosts: BTreeMap<String, IpAddr>,
+    /// Directories that programs fill and that go with the node, besides the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared_directories: Vec<String>,
     /// The networks of pods, in CIDR form: whatever leads into them is removed with the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pod_networks: Vec<String>,
@@ -68,6 +85,12 @@ pub struct NodeConfig {
     pub binaries: Vec<Binary>,
     /// Files with their contents.
     pub files: Vec<File>,
+    /// The way out of the hosts' network, where there is none without a proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
+    /// Where and how containerd keeps what it has.
+    #[serde(default)]
+    pub runtime: Runtime,
     /// Images that containerd must have before kubelet starts, and those that can follow.
     pub images: Vec<Image>,
     /// systemd units, in the order to start them.
@@ -97,6 +120,51 @@ pub struct Directory {
     pub mode: u32,
     /// Numeric user and group.
     pub owner: u32,
+}
+
+/// The HTTP proxy of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proxy {
+    /// For `http://`; empty where that is reached directly.
+    pub http: String,
+    /// For `https://`; empty where that is reached directly.
+    pub https: String,
+    /// What is reached directly, as Go's programs read `NO_PROXY`.
+    pub direct: Vec<String>,
+}
+
+/// What containerd and its containers rest on: a node on which one of it changes has to be made
+/// again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runtime {
+    /// containerd's root directory, absolute.
+    pub root: String,
+    /// `overlayfs` or `native`.
+    pub snapshotter: String,
+    /// `systemd` or `cgroupfs`; empty where an older turnup did not write it.
+    pub cgroup_driver: String,
+}
+
+impl Default for Runtime {
+    /// What nodes of older versions of turnup have.
+    fn default() -> Self {
+        Self { root: "/var/lib/containerd".into(), snapshotter: "overlayfs".into(), cgroup_driver: String::new() }
+    }
+}
+
+impl Runtime {
+    /// What of it the other one has otherwise, in the words of the settings.
+    #[must_use]
+    pub fn find_difference<'r>(&'r self, other: &'r Self) -> Option<(&'static str, &'r str, &'r str)> {
+        let all = [
+            ("data_dir", self.root.as_str(), other.root.as_str()),
+            ("snapshotter", &self.snapshotter, &other.snapshotter),
+            ("cgroup_driver", &self.cgroup_driver, &other.cgroup_driver),
+        ];
+        all.into_iter().find(|(_, one, other)| one != other && !one.is_empty() && !other.is_empty())
+    }
 }
 
 /// A disk and where its file system is to be.
@@ -173,13 +241,23 @@ pub struct File {
     /// Units of other programs that are restarted when it changes, if they run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restarts: Vec<String>,
+    /// Written only on a host that has this file: by it a program is known that may not be there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_with: Option<String>,
 }
 
 impl File {
     /// One that turnup writes and keeps as it is.
     #[must_use]
     pub fn new(path: &str, mode: u32, owner: u32, content: Content) -> Self {
-        Self { path: path.to_owned(), mode, owner, user: None, content, initial: false, restarts: Vec::new() }
+        let restarts = Vec::new();
+        Self { path: path.to_owned(), mode, owner, user: None, content, initial: false, restarts, only_with: None }
+    }
+
+    /// Whether it is for this host as it is now.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.only_with.as_ref().is_none_or(|program| Path::new(program).exists())
     }
 }
 
@@ -222,6 +300,19 @@ pub struct Image {
     pub size: Option<u64>,
     /// Whether kubelet has to wait for it.
     pub first: bool,
+    /// Its name in the archive, where nodes are to know it by another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<String>,
+    /// Further references of the same archive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<String>,
+}
+
+impl Image {
+    /// All references that nodes know it by.
+    pub fn references(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.reference).chain(&self.further).map(String::as_str)
+    }
 }
 
 /// A systemd unit.
@@ -287,8 +378,11 @@ impl Document for NodeConfig {
             ("kubernetes_version", "semver"),
             ("blobs[]", "host-path"),
             ("users[].name", "user-name"),
+            ("packages[]", "word"),
             ("modules[]", "word"),
             ("sysctls.*", "text"),
+            ("extra_hosts.*", "ip"),
+            ("shared_directories[]", "host-path"),
             ("pod_networks[]", "cidr"),
             ("directories[].path", "host-path"),
             ("binaries[].name", "word"),
@@ -304,8 +398,17 @@ impl Document for NodeConfig {
             ("files[].content.secret.name", "word"),
             ("files[].content.secret.sha256", "text"),
             ("files[].restarts[]", "word"),
+            ("files[].only_with", "host-path"),
+            ("proxy.http", "empty or url"),
+            ("proxy.https", "empty or url"),
+            ("proxy.direct[]", "word"),
+            ("runtime.root", "host-path"),
+            ("runtime.snapshotter", "enum(overlayfs, native)"),
+            ("runtime.cgroup_driver", "empty or enum(systemd, cgroupfs)"),
             ("images[].reference", "text"),
             ("images[].sha256", "text"),
+            ("images[].archived", "text"),
+            ("images[].further[]", "text"),
             ("units[].name", "word"),
             ("units[].text", "content"),
             ("units[].restart_on[]", "host-path"),
@@ -344,7 +447,7 @@ impl NodeConfig {
     /// Whether an artifact lies on this host.
     #[must_use]
     pub fn has_blob(&self, sha256: &str) -> bool {
-        self.blobs.iter().any(|dir| std::path::Path::new(dir).join(sha256).is_file())
+        self.blobs.iter().any(|dir| Path::new(dir).join(sha256).is_file())
     }
 
     /// What people call the artifact with this sha256.
@@ -375,7 +478,8 @@ impl NodeConfig {
 pub(super) fn sample() -> serde_json::Value {
     serde_json::json!({
         "schema": SCHEMA, "node": "w", "role": "worker", "kubernetes_version": "1.36.3", "blobs": ["/var/blobs"],
-        "users": [{"name": "etcd", "id": 1}], "ports": [1], "modules": ["overlay"], "sysctls": {"a.b": "1"},
+        "users": [{"name": "etcd", "id": 1}], "ports": [1], "packages": ["jq=1"], "modules": ["overlay"], "sysctls": {"a.b": "1"},
+        "extra_hosts": {"a.example": "192.0.2.1"}, "shared_directories": ["/data/kubelet"],
         "pod_networks": ["10.0.0.0/16"],
         "mounts": [
             {"disk": {"device": "/dev/sdb"}, "path": "/var/lib/etcd", "mode": 448, "owner": 1, "label": "c", "belongs_to": "c x", "instead_of": "/var/old"},
@@ -384,13 +488,15 @@ pub(super) fn sample() -> serde_json::Value {
         "directories": [{"path": "/etc/a", "mode": 448, "owner": 0}],
         "binaries": [{"name": "kubelet", "sha256": "0", "path": "/opt/kubelet"}],
         "files": [
-            {"path": "/etc/b", "mode": 384, "owner": 0, "user": "root", "content": {"text": "a\n"}, "restarts": ["a.service"]},
+            {"path": "/etc/b", "mode": 384, "owner": 0, "user": "root", "content": {"text": "a\n"}, "restarts": ["a.service"], "only_with": "/usr/bin/a"},
             {"path": "/etc/c", "mode": 384, "owner": 0, "content": {"base64": "YQ=="}},
             {"path": "/etc/d", "mode": 384, "owner": 0, "content": {"url": {"url": "https://a.example/b", "sha256": "0".repeat(64)}}},
             {"path": "/etc/f", "mode": 384, "owner": 0, "content": {"yaml": "a: b"}},
             {"path": "/etc/e", "mode": 384, "owner": 0, "content": {"secret": {"name": "s", "sha256": "0"}}},
         ],
-        "images": [{"reference": "a", "sha256": "0", "first": true}],
+        "proxy": {"http": "http://192.0.2.1:3128", "https": "http://192.0.2.1:3128", "direct": ["10.0.0.0/8"]},
+        "runtime": {"root": "/var/lib/containerd", "snapshotter": "overlayfs", "cgroup_driver": "systemd"},
+        "images": [{"reference": "a", "sha256": "0", "first": true, "archived": "b", "further": ["c"]}],
         "units": [{"name": "a.service", "text": "[Unit]\n", "mode": 420, "restart_on": ["/etc/b"]}],
         "health": [{"name": "etcd", "url": "http://127.0.0.1:2381/health", "pod": "etcd"}],
     })

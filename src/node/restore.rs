@@ -67,6 +67,16 @@ pub(super) fn put_file_back(path: &str, before: Option<&SavedFile>, tell: Tell<'
     tell(format!("put back {path}"))
 }
 
+/// A kernel setting gets the value back that it had.
+pub(super) fn put_setting_back(name: &str, before: &str, tell: Tell<'_>) -> Result<()> {
+    // What brought the setting may be gone with it.
+    if task::read_sysctl(name).is_ok_and(|now| !task::is_same_setting(&now, before)) {
+        task::ensure_sysctl(name, before)?;
+        tell(format!("put back the value of {name}: {before}"))?;
+    }
+    Ok(())
+}
+
 /// Whether what was there before has its place again, or never lost it.
 pub(super) fn is_put_back(path: &str, kept: &SavedFile) -> bool {
     if let Some(target) = &kept.link {

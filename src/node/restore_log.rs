@@ -20,6 +20,7 @@ use crate::inventory::Disk;
 use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG, unit_file};
 use super::network::Network;
 use super::node_config::{HOST_FILE, NodeConfig};
+use super::packages::package_of;
 use super::{systemd, task};
 
 /// turnup's own directory on a host.
@@ -29,8 +30,10 @@ pub(super) const FILE: &str = "/var/lib/turnup/restore-log.jsonl";
 /// Where files lie that were there before.
 pub(super) const SAVED: &str = "/var/lib/turnup/saved";
 /// The newest version that this turnup reads and writes.
-const VERSION: u32 = 2;
-/// The version of a host without disks of the node's own: older ones of turnup read it as well.
+const VERSION: u32 = 3;
+/// The version of a host with disks of the node's own and no packages.
+const WITH_DISKS: u32 = 2;
+/// The version of a host with neither: older ones of turnup read it as well.
 const WITHOUT_DISKS: u32 = 1;
 /// Directories that kubelet, containerd, etcd, pods and CNI plugins fill. What they had at the
 /// first look stays.
@@ -93,6 +96,9 @@ pub(super) enum RestoreEntry {
     Pods { network: String },
     /// A disk of the node's own and where it is mounted; since version 2.
     Disk { path: String, disk: Disk },
+    /// A package that was not installed: one that the configuration names, or one that such a one
+    /// needs; since version 3.
+    Package { name: String, named: bool },
 }
 
 /// A file that was there.
@@ -209,7 +215,11 @@ impl RestoreLog {
 
     fn look_at(&mut self, node_config: &NodeConfig) -> Result<()> {
         // First the paths below which all others lie.
-        for path in SHARED_DIRS {
+        // containerd's and kubelet's root directories may be elsewhere.
+        let root = node_config.runtime.root.as_str();
+        let own_root = Some(root).filter(|root| !SHARED_DIRS.contains(root));
+        let further = node_config.shared_directories.iter().map(String::as_str);
+        for path in SHARED_DIRS.into_iter().chain(further).chain(own_root) {
             self.look_at_parents(Path::new(path))?;
             // At the first look only: what is there at a later one, the programs have made.
             // containerd sets the mode of its own.
@@ -248,7 +258,7 @@ impl RestoreLog {
         for mount in &node_config.mounts {
             let knows = self.disks().any(|(path, _)| path == mount.path);
             if !knows && self.disks().next().is_none() {
-                self.push(RestoreEntry::Version { version: VERSION });
+                self.push(RestoreEntry::Version { version: WITH_DISKS });
             }
             self.look_at_parents(Path::new(&mount.path))?;
             self.look_at_directory(Path::new(&mount.path))?;
@@ -324,7 +334,7 @@ impl RestoreLog {
 fn files_of(node_config: &NodeConfig) -> impl Iterator<Item = String> {
     let units = node_config.units.iter().map(|unit| unit_file(&unit.name));
     let users = node_config.users.iter().map(|user| task::sysusers_file(&user.name));
-    let files = node_config.files.iter().map(|file| file.path.clone());
+    let files = node_config.files.iter().filter(|file| file.is_wanted()).map(|file| file.path.clone());
     let binaries = node_config.binaries.iter().map(|binary| binary.path.clone());
     let beside = BESIDE.iter().map(|path| (*path).to_owned());
     files.chain(binaries).chain(units).chain(users).chain(beside).chain([BOOTSTRAP_KUBECONFIG.to_owned()])
@@ -353,6 +363,7 @@ impl RestoreEntry {
             Self::Module { name } => format!("module {name}"),
             Self::Pods { network } => format!("pods {network}"),
             Self::Disk { path, .. } => format!("disk {path}"),
+            Self::Package { name, .. } => format!("package {name}"),
         }
     }
 }
@@ -387,13 +398,17 @@ fn newer(version: u32) -> Error {
 }
 
 impl RestoreLog {
-    /// The files and units that an earlier configuration made here, and that this one does not
-    /// name.
+    /// The files, units, kernel settings and modules that an earlier configuration made here, and
+    /// that this one does not name.
     pub(super) fn find_superseded(&self, node_config: &NodeConfig) -> Vec<&RestoreEntry> {
         let files: BTreeSet<String> = files_of(node_config).collect();
         let is_superseded = |entry: &&RestoreEntry| match entry {
             RestoreEntry::File { path, .. } => !files.contains(path),
             RestoreEntry::Unit { name, .. } => !node_config.units.iter().any(|unit| unit.name == *name),
+            RestoreEntry::Sysctl { name, .. } => {
+                !node_config.sysctls.contains_key(name) && !CHANGED_BY_PODS.contains(&name.as_str())
+            }
+            RestoreEntry::Module { name } => !node_config.modules.contains(name),
             _ => false,
         };
         self.entries.iter().filter(is_superseded).collect()
@@ -405,6 +420,68 @@ impl RestoreLog {
         self.entries.retain(|entry| !gone.contains(&entry.key()));
         self.known.retain(|key| !gone.contains(key));
         task::write_atomic(Path::new(FILE), self.render()?.as_bytes(), 0o600, 0)
+    }
+
+    /// Notes packages before they are installed: those that the configuration names, and those that
+    /// they need. When it returns, that is on the disk.
+    pub(super) fn record_packages(node_config: &NodeConfig, new: &[String]) -> Result<()> {
+        let mut restore_log = Self::read()?.unwrap_or_default();
+        if !restore_log.entries.iter().any(|entry| matches!(entry, RestoreEntry::Package { .. })) {
+            restore_log.push(RestoreEntry::Version { version: VERSION });
+        }
+        for name in new {
+            let named = node_config.packages.iter().any(|package| package_of(package).0 == name);
+            restore_log
+                .note(&format!("package {name}"), || Ok(Some(RestoreEntry::Package { name: name.clone(), named })))?;
+        }
+        task::write_atomic(Path::new(FILE), restore_log.render()?.as_bytes(), 0o600, 0)
+    }
+
+    /// The packages that turnup installed and that this configuration does not name; none while it
+    /// still names all that an earlier one named.
+    pub(super) fn find_superseded_packages(&self, node_config: &NodeConfig) -> Vec<String> {
+        let is_named = |name: &str| node_config.packages.iter().any(|package| package_of(package).0 == name);
+        let packages = self.entries.iter().filter_map(|entry| match entry {
+            RestoreEntry::Package { name, named } if !is_named(name) => Some((name, *named)),
+            _ => None,
+        });
+        let packages: Vec<(&String, bool)> = packages.collect();
+        if !packages.iter().any(|(_, named)| *named) {
+            return Vec::new();
+        }
+        packages.into_iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Knows nothing any more of packages that were removed. One that stays because others need it
+    /// is named by no configuration.
+    pub(super) fn forget_packages(&mut self, tried: &[String], kept: &[String]) -> Result<()> {
+        let is_gone = |name: &String| tried.contains(name) && !kept.contains(name);
+        self.entries.retain(|entry| !matches!(entry, RestoreEntry::Package { name, .. } if is_gone(name)));
+        for entry in &mut self.entries {
+            if let RestoreEntry::Package { name, named } = entry
+                && tried.contains(name)
+            {
+                *named = false;
+            }
+        }
+        task::write_atomic(Path::new(FILE), self.render()?.as_bytes(), 0o600, 0)
+    }
+
+    /// The packages that turnup installed.
+    pub(super) fn packages(&self) -> Vec<String> {
+        let packages = self.entries.iter().filter_map(|entry| match entry {
+            RestoreEntry::Package { name, .. } => Some(name.clone()),
+            _ => None,
+        });
+        packages.collect()
+    }
+
+    /// The directories that programs fill on our behalf.
+    pub(super) fn shared_directories(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter_map(|entry| match entry {
+            RestoreEntry::SharedDir { path, .. } => Some(path.as_str()),
+            _ => None,
+        })
     }
 
     /// Networks of pods in CIDR form.

@@ -195,8 +195,23 @@ pub(super) fn ensure_module(module: &str) -> Result<bool> {
     if has_module(module)? {
         return Ok(false);
     }
-    Run::new("modprobe").arg(module).dir("/").succeed()?;
-    Ok(true)
+    let loaded = Run::new("modprobe").args(["--", module]).dir("/").succeed();
+    if loaded.is_ok() && !has_module(module)? {
+        let message = format!("{module} is another name of a kernel module, and turnup looks for the module's own");
+        let hint = format!("name what this shows on the host: modprobe --resolve-alias {module}");
+        return Err(Error::precondition(message).hint(hint));
+    }
+    loaded.map(|_| true).map_err(|error| {
+        let message = format!("the kernel of this host ({}) cannot load the module {module}", release());
+        let hint = "on the host: modinfo NAME; phase2.host.packages can install a package with more modules";
+        error.evidence_lines().iter().fold(Error::precondition(message), Error::evidence).hint(hint)
+    })
+}
+
+/// Unloads a module that turnup loaded. Another program may use it by now; a loaded one does no
+/// harm.
+pub(super) fn remove_module(module: &str) {
+    drop(Run::new("modprobe").args(["--remove", "--quiet", "--", module]).dir("/").output());
 }
 
 /// Whether a kernel module is loaded or built in, or cannot be loaded at all.
@@ -207,19 +222,36 @@ pub(super) fn has_module(module: &str) -> Result<bool> {
         return Ok(true);
     }
     let built_in = fs_err::read_to_string(format!("{directory}/modules.builtin")).unwrap_or_default();
-    let loaded = Path::new("/sys/module").join(module).exists();
     let filesystem =
         fs_err::read_to_string("/proc/filesystems")?.lines().any(|line| line.ends_with(&format!("\t{module}")));
-    Ok(loaded || filesystem || built_in.contains(&format!("/{module}.ko")))
+    // The kernel takes - and _ for the same in the name of a module, and shows _ alone.
+    let (name, built_in) = (module.replace('-', "_"), built_in.replace('-', "_"));
+    let loaded = Path::new("/sys/module").join(&name).exists();
+    Ok(loaded || filesystem || built_in.contains(&format!("/{name}.ko")))
 }
 
 /// Writes one kernel setting when it differs.
 pub(super) fn ensure_sysctl(name: &str, value: &str) -> Result<bool> {
-    if read_sysctl(name)? == value {
+    if is_same_setting(&read_sysctl(name)?, value) {
         return Ok(false);
     }
-    failpoint::around(format_args!("sysctl {name}"), || fs_err::write(sysctl_path(name), value))?;
+    failpoint::around(format_args!("sysctl {name}"), || fs_err::write(sysctl_path(name), value)).map_err(|error| {
+        let message = format!("the kernel of this host does not take {value} for {name}");
+        let hint = match error.kind() {
+            std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+                "the setting belongs to the machine around this host; leave it out of phase2.host.sysctls"
+            }
+            _ => "correct its value in phase2.host.sysctls",
+        };
+        Error::precondition(message).source(error).hint(hint)
+    })?;
     Ok(true)
+}
+
+/// Whether two texts are the same value of a kernel setting: the kernel shows numbers with tabs
+/// between them.
+pub(super) fn is_same_setting(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
 }
 
 /// The names in a directory; none when it is not there.
@@ -236,7 +268,13 @@ pub(super) fn names_in(path: &str) -> Result<Option<BTreeSet<String>>> {
 
 /// One kernel setting as it is.
 pub(super) fn read_sysctl(name: &str) -> Result<String> {
-    Ok(fs_err::read_to_string(sysctl_path(name))?.trim().to_owned())
+    let text = fs_err::read_to_string(sysctl_path(name)).map_err(|error| {
+        let message = format!("the kernel of this host ({}) has no setting {name}", release());
+        let hint = "correct its name in phase2.host.sysctls, or name the module that brings it in \
+                    phase2.host.kernel_modules";
+        Error::precondition(message).source(error).hint(hint)
+    })?;
+    Ok(text.trim().to_owned())
 }
 
 fn sysctl_path(name: &str) -> PathBuf {
@@ -457,6 +495,18 @@ mod tests {
         remove_temporary(files.iter().map(PathBuf::as_path)).unwrap();
         assert!(!dir.path().join(".part-7-Ab12").exists());
         assert!(dir.path().join(".hidden").exists() && dir.path().join("file").exists());
+    }
+
+    #[test]
+    fn a_kernel_setting_that_is_not_there_or_takes_no_such_value_is_named() {
+        let error = ensure_sysctl("net.core.no_such_setting", "1").unwrap_err();
+        assert!(error.message().ends_with("has no setting net.core.no_such_setting"), "{}", error.message());
+        // Read only even for root.
+        let error = ensure_sysctl("kernel.ngroups_max", "1").unwrap_err();
+        assert_eq!(error.message(), "the kernel of this host does not take 1 for kernel.ngroups_max");
+        let now = read_sysctl("kernel.ngroups_max").unwrap();
+        assert!(!ensure_sysctl("kernel.ngroups_max", &format!(" {now}")).unwrap());
+        assert!(is_same_setting("32768\t60999", "32768 60999") && !is_same_setting("1", "2"));
     }
 
     #[test]

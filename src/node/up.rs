@@ -18,12 +18,14 @@ use crate::input;
 use super::event::NodeEvent;
 use super::kubelet_watch::KubeletWatch;
 use super::layout::{self, BOOTSTRAP_KUBECONFIG, CTR, UNITS, unit_file};
-use super::node_config::{Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Unit, count_early};
+use super::node_config::{
+    Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Runtime, Unit, count_early,
+};
 use super::restore_log::{self, RestoreEntry, RestoreLog};
 use super::static_pod::{self, pod_log};
 use super::systemd::systemctl;
 use super::task::{self, Secrets};
-use super::{fetch, firewall, join, mounts, restore};
+use super::{fetch, firewall, hosts_file, join, mounts, packages, restore};
 
 /// How long a health check of the host may take: etcd on a slow disk.
 const HEALTH: Duration = Duration::from_mins(3);
@@ -49,20 +51,22 @@ pub(crate) struct Delivery {
 /// Applies the delivery, writing one [`NodeEvent`] a line to `out`.
 pub(crate) fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
     let _turn = take_turn()?;
-    run_alone(delivery, Past::Supersede, out)
+    run_alone(delivery, Trigger::Operator, out)
 }
 
-/// What becomes of things that an earlier configuration made and this one has no more.
+/// What a run is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Past {
-    /// They go.
-    Supersede,
-    /// They stay: what a host begins with at a boot knows nothing of what was brought to it since.
-    Keep,
+pub(super) enum Trigger {
+    /// The operator brings a configuration: what an earlier one made and this one has no more goes,
+    /// and the components have to be healthy in the end.
+    Operator,
+    /// The host has booted. What was brought to it since stays, because what a host begins with
+    /// knows nothing of it; health takes other hosts, which may boot at the same time.
+    Boot,
 }
 
 /// The same for the holder of this host's lock.
-pub(super) fn run_alone(delivery: Delivery, past: Past, out: &mut dyn Write) -> Result<()> {
+pub(super) fn run_alone(delivery: Delivery, trigger: Trigger, out: &mut dyn Write) -> Result<()> {
     let mut secrets = Secrets::new();
     for (name, text) in delivery.secrets {
         let bytes =
@@ -79,17 +83,28 @@ pub(super) fn run_alone(delivery: Delivery, past: Past, out: &mut dyn Write) -> 
     // file.
     let stale = before.as_ref().map(|before| before.find_changed(node_config).into_iter().map(str::to_owned).collect());
     let stale = stale.unwrap_or_default();
-    NodeSetup { node_config, before: before.as_ref(), secrets, token, changed: BTreeSet::new(), stale, out }.apply(past)
+    NodeSetup { node_config, before: before.as_ref(), secrets, token, changed: BTreeSet::new(), stale, out }
+        .apply(trigger)
 }
 
 /// The lock of this host: a run whose operator was killed goes on until it next reports, and two at
 /// once would undo each other's work.
 pub(super) fn take_turn() -> Result<fs_err::File> {
-    let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(LOCK)?;
+    let file = open_lock()?;
     if signals::lock(&file, ANOTHER_RUN)? {
         return Ok(file);
     }
     Err(Error::transient("another `turnup node up` or `down` works on this host and does not end"))
+}
+
+/// The same lock, if it is free.
+pub(super) fn try_turn() -> Result<Option<fs_err::File>> {
+    let file = open_lock()?;
+    Ok(signals::lock(&file, Duration::ZERO)?.then_some(file))
+}
+
+fn open_lock() -> Result<fs_err::File> {
+    Ok(fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(LOCK)?)
 }
 
 struct NodeSetup<'a> {
@@ -106,15 +121,17 @@ struct NodeSetup<'a> {
 }
 
 impl NodeSetup<'_> {
-    fn apply(mut self, past: Past) -> Result<()> {
+    fn apply(mut self, trigger: Trigger) -> Result<()> {
+        self.require_same_runtime()?;
         self.node_config.users.iter().try_for_each(task::require_user)?;
         // Before the first effect: what there is to be put back.
         RestoreLog::record(self.node_config)?;
         self.remove_halves()?;
         self.mount_disks()?;
+        self.install_packages()?;
         self.prepare_host()?;
         self.place_files()?;
-        if past == Past::Supersede {
+        if trigger == Trigger::Operator {
             self.remove_superseded()?;
         }
         self.restart_others()?;
@@ -127,9 +144,27 @@ impl NodeSetup<'_> {
         for unit in others {
             self.start_unit(unit)?;
         }
-        self.import_beside(&later)?;
+        match trigger {
+            Trigger::Operator => self.import_beside(&later)?,
+            Trigger::Boot => self.import_images(&later)?,
+        }
         self.remember()?;
         self.report(&NodeEvent::Done(self.changed.len()))
+    }
+
+    /// Containers that run would be lost from sight, and those that replace them find their ports
+    /// taken.
+    fn require_same_runtime(&self) -> Result<()> {
+        let before = self.before.map(|before| &before.runtime);
+        let Some((setting, was, is)) = before.and_then(|before| before.find_difference(&self.node_config.runtime))
+        else {
+            return Ok(());
+        };
+        Err(Error::precondition(format!(
+            "phase2.runtime.{setting}: this host was made a node with {was}, not with {is}"
+        ))
+        .evidence("containers that run cannot be moved; nothing was changed on the host".to_owned())
+        .hint("recreate the node: turnup reset, then turnup up; or set the former value again"))
     }
 
     /// What a run that was killed left beside the files that it wrote.
@@ -137,7 +172,8 @@ impl NodeSetup<'_> {
         let node_config = self.node_config;
         let files = node_config.files.iter().map(|file| file.path.as_str());
         let files = files.chain(node_config.binaries.iter().map(|binary| binary.path.as_str()));
-        let stamps: Vec<PathBuf> = node_config.images.iter().map(|image| layout::import_stamp(&image.sha256)).collect();
+        let stamp = |image: &Image| layout::import_stamp(&node_config.runtime.root, &image.sha256);
+        let stamps: Vec<PathBuf> = node_config.images.iter().map(stamp).collect();
         let others = [HOST_FILE, BOOTSTRAP_KUBECONFIG].map(Path::new);
         let dirs = [task::USERS, UNITS, restore_log::SAVED].map(|dir| Path::new(dir).join("any"));
         let paths = files.map(Path::new).chain(others).chain(dirs.iter().chain(&stamps).map(PathBuf::as_path));
@@ -150,6 +186,19 @@ impl NodeSetup<'_> {
             NodeEvent::Changed(what) => self.note(true, &what),
             other => self.report(&other),
         })
+    }
+
+    /// Before all else: they may bring modules, users and the programs that files are for.
+    fn install_packages(&mut self) -> Result<()> {
+        let missing = packages::find_missing(&self.node_config.packages)?;
+        if !missing.is_empty() {
+            RestoreLog::record_packages(self.node_config, &packages::prepare(&missing)?)?;
+            packages::install(&missing)?;
+            missing.iter().try_for_each(|package| self.note(true, &format!("package {package}")))?;
+            // They may have brought files that are to be replaced.
+            RestoreLog::record(self.node_config)?;
+        }
+        require_programs(self.node_config)
     }
 
     fn prepare_host(&mut self) -> Result<()> {
@@ -169,6 +218,11 @@ impl NodeSetup<'_> {
             let changed = task::ensure_sysctl(name, value)?;
             self.note(changed, &format!("sysctl {name}"))?;
         }
+        self.node_config.units.iter().try_for_each(require_open_files)?;
+        if !self.node_config.extra_hosts.is_empty() {
+            let changed = hosts_file::ensure(&self.node_config.extra_hosts)?;
+            self.note(changed, hosts_file::FILE)?;
+        }
         for directory in &self.node_config.directories {
             let changed = task::ensure_directory(directory)?;
             self.note(changed, &directory.path)?;
@@ -181,7 +235,7 @@ impl NodeSetup<'_> {
         for (binary, changed) in self.place_binaries()? {
             self.note(changed, &binary)?;
         }
-        for file in &self.node_config.files {
+        for file in self.node_config.files.iter().filter(|file| file.is_wanted()) {
             let changed = task::ensure_file(self.node_config, file, &self.secrets)?;
             self.note(changed, &file.path)?;
         }
@@ -213,6 +267,10 @@ impl NodeSetup<'_> {
     /// What an earlier configuration had and this one has not is put back as it was.
     fn remove_superseded(&mut self) -> Result<()> {
         let Some(mut restore_log) = RestoreLog::read()? else { return Ok(()) };
+        if self.node_config.extra_hosts.is_empty() && hosts_file::ensure(&BTreeMap::new())? {
+            self.report(&NodeEvent::Changed(format!("put back {}", hosts_file::FILE)))?;
+        }
+        self.remove_superseded_packages(&mut restore_log)?;
         let old: Vec<RestoreEntry> = restore_log.find_superseded(self.node_config).into_iter().cloned().collect();
         if old.is_empty() {
             return Ok(());
@@ -223,14 +281,31 @@ impl NodeSetup<'_> {
         }
         let mut gone = Vec::new();
         for entry in &old {
-            if let RestoreEntry::File { path, before } = entry {
-                restore::put_file_back(path, before.as_ref(), &mut tell)?;
-                gone.push(path.clone());
+            match entry {
+                RestoreEntry::File { path, before } => {
+                    restore::put_file_back(path, before.as_ref(), &mut tell)?;
+                    gone.push(path.clone());
+                }
+                RestoreEntry::Sysctl { name, before } => restore::put_setting_back(name, before, &mut tell)?,
+                RestoreEntry::Module { name } => task::remove_module(name),
+                _ => {}
             }
         }
         self.changed.extend(gone);
         restore::revive_units(old.iter().filter_map(RestoreEntry::as_unit))?;
         restore_log.forget_superseded(self.node_config)
+    }
+
+    fn remove_superseded_packages(&mut self, restore_log: &mut RestoreLog) -> Result<()> {
+        let tried = restore_log.find_superseded_packages(self.node_config);
+        if tried.is_empty() {
+            return Ok(());
+        }
+        let kept = packages::remove(&tried)?;
+        for name in tried.iter().filter(|name| !kept.contains(name)) {
+            self.report(&NodeEvent::Changed(format!("removed package {name}")))?;
+        }
+        restore_log.forget_packages(&tried, &kept)
     }
 
     /// Units of other programs that read files of ours; one that does not run reads them when it
@@ -277,7 +352,7 @@ impl NodeSetup<'_> {
 
     /// All at once: kubelet waits for them.
     fn import_images(&mut self, images: &[&Image]) -> Result<()> {
-        let wanted = find_unimported(images)?;
+        let wanted = find_unimported(self.node_config, images)?;
         let node_config = self.node_config;
         std::thread::scope(|scope| {
             let threads: Vec<_> = wanted.iter().map(|image| scope.spawn(move || import(node_config, image))).collect();
@@ -289,7 +364,7 @@ impl NodeSetup<'_> {
     /// One after another, in the order in which pods will ask for them, while the control plane
     /// starts: that needs the processors more.
     fn import_beside(&mut self, images: &[&Image]) -> Result<()> {
-        let wanted = find_unimported(images)?;
+        let wanted = find_unimported(self.node_config, images)?;
         let node_config = self.node_config;
         std::thread::scope(|scope| {
             let importing = scope.spawn(|| wanted.iter().try_for_each(|image| import(node_config, image)));
@@ -327,6 +402,31 @@ impl NodeSetup<'_> {
     }
 }
 
+/// An error when files are for programs of which this host has none: what they say would do
+/// nothing.
+fn require_programs(node_config: &NodeConfig) -> Result<()> {
+    let programs: Vec<&str> = node_config.files.iter().filter_map(|file| file.only_with.as_deref()).collect();
+    if programs.is_empty() || node_config.files.iter().any(|file| file.only_with.is_some() && file.is_wanted()) {
+        return Ok(());
+    }
+    let message = format!("this host has none of {}, and its time servers are set", programs.join(", "));
+    Err(Error::precondition(message).hint("add chrony to phase2.host.packages, or leave phase2.host.ntp_servers empty"))
+}
+
+/// An error when a unit may open more files than the kernel allows: systemd could not start it.
+fn require_open_files(unit: &Unit) -> Result<()> {
+    let limit = unit.text.lines().find_map(|line| line.strip_prefix("LimitNOFILE=")?.parse::<u64>().ok());
+    let most = task::read_sysctl("fs.nr_open")?.parse::<u64>().unwrap_or(u64::MAX);
+    match limit.filter(|limit| *limit > most) {
+        None => Ok(()),
+        Some(limit) => {
+            let message = format!("{} may open {limit} files, and the kernel of this host allows {most}", unit.name);
+            let hint = format!("phase2.host.open_files={most}, or phase2.host.sysctls=fs.nr_open={limit}");
+            Err(Error::precondition(message).hint(hint))
+        }
+    }
+}
+
 /// The names of the images that are whole; containerd may need a moment to answer after its start.
 fn wait_for_images() -> Result<BTreeSet<String>> {
     let since = Instant::now();
@@ -340,12 +440,15 @@ fn wait_for_images() -> Result<BTreeSet<String>> {
 }
 
 /// Those of the images that containerd does not have whole.
-fn find_unimported<'i>(images: &[&'i Image]) -> Result<Vec<&'i Image>> {
+fn find_unimported<'i>(node_config: &NodeConfig, images: &[&'i Image]) -> Result<Vec<&'i Image>> {
     if images.is_empty() {
         return Ok(Vec::new());
     }
     let present = wait_for_images()?;
-    let is_whole = |image: &Image| present.contains(&image.reference) && layout::import_stamp(&image.sha256).exists();
+    let is_whole = |image: &Image| {
+        image.references().all(|reference| present.contains(reference))
+            && layout::import_stamp(&node_config.runtime.root, &image.sha256).exists()
+    };
     Ok(images.iter().filter(|image| !is_whole(image)).copied().collect())
 }
 
@@ -359,10 +462,17 @@ fn import(node_config: &NodeConfig, image: &Image) -> Result<()> {
     }
     let ctr =
         |args: &[&str]| Run::new(CTR).args(["--namespace", "k8s.io"]).args(args.iter().copied()).dir("/").succeed();
-    ctr(&["images", "import", "--local", &blob.display().to_string()])?;
+    let Runtime { root, snapshotter, .. } = &node_config.runtime;
+    ctr(&["images", "import", "--local", "--snapshotter", snapshotter, &blob.display().to_string()])?;
+    if let Some(archived) = &image.archived {
+        ctr(&["images", "tag", "--force", archived, &image.reference])?;
+        ctr(&["images", "remove", archived])?;
+    }
     // kubelet removes unused images when the disk fills; nothing could bring these back.
-    ctr(&["images", "label", &image.reference, "io.cri-containerd.pinned=pinned"])?;
-    task::write_atomic(&layout::import_stamp(&image.sha256), b"", 0o644, 0)
+    for reference in image.references() {
+        ctr(&["images", "label", reference, "io.cri-containerd.pinned=pinned"])?;
+    }
+    task::write_atomic(&layout::import_stamp(root, &image.sha256), b"", 0o644, 0)
 }
 
 fn wait_for_health(health: &Health) -> Result<()> {

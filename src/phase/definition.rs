@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Action, HostAccess, Inputs, Manifest};
 
@@ -34,6 +35,20 @@ pub struct Phase {
     /// How many of its tasks must run side by side, because each waits for the others; 1 where none
     /// does.
     pub at_once: usize,
+    /// How long its steps may take.
+    pub limits: Limits,
+}
+
+/// How long a phase, and the steps of one host in it, may take; none where only the steps' own
+/// times count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// All of it, and the setting that says so.
+    pub phase: Option<(Duration, &'static str)>,
+    /// The steps of one host together, without what they wait for, and the setting.
+    pub host: Option<(Duration, &'static str)>,
+    /// How many steps may run at once, unless the command says so.
+    pub parallel: Option<usize>,
 }
 
 impl Phase {
@@ -49,6 +64,7 @@ impl Phase {
             settings: Inputs::new(),
             host_access: None,
             at_once: 1,
+            limits: Limits::default(),
         }
     }
 

@@ -12,6 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::clock::Clock;
 use super::failure::{self, Failed};
 use super::graph::{Task, dependents, expand};
 use super::plan::{self, PhasePlan, judge};
@@ -24,6 +25,8 @@ use crate::state::{JournalEntry, Lock, Outcome, State, Store};
 use crate::step_id::StepId;
 use crate::{Class, Error, Result};
 
+/// How many steps run at once where nothing says so.
+const PARALLEL: usize = 10;
 /// The longest wait between two tries.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// How often a waiting engine looks whether a signal has come.
@@ -45,7 +48,7 @@ pub struct Engine<'a> {
     store: &'a Store,
     lock: &'a Lock,
     sink: Sink,
-    parallel: usize,
+    parallel: Option<usize>,
     max_failures: Option<usize>,
     next_command: String,
     first_wait: Duration,
@@ -62,7 +65,7 @@ impl<'a> Engine<'a> {
             store,
             lock,
             sink,
-            parallel: 8,
+            parallel: None,
             max_failures: None,
             next_command: "turnup up".into(),
             first_wait: Duration::from_secs(1),
@@ -78,10 +81,10 @@ impl<'a> Engine<'a> {
         self
     }
 
-    /// How many steps may run at once; 8 by default.
+    /// How many steps may run at once; by default what the phase says, else 10.
     #[must_use]
-    pub fn parallel(mut self, steps: usize) -> Self {
-        self.parallel = steps.max(1);
+    pub fn parallel(mut self, steps: impl Into<Option<usize>>) -> Self {
+        self.parallel = steps.into().map(|steps| steps.max(1));
         self
     }
 
@@ -130,7 +133,8 @@ impl<'a> Engine<'a> {
         let counts = count_tasks(phase, &tasks);
         self.sink.emit(What::PhaseStarted { phase: phase.name.clone(), steps: tasks.len(), tasks: counts });
         let mut board = Scheduler::new(&tasks, self.moved, self.max_failures);
-        self.work_off(phase, &actions, &state, &mut board);
+        let clock = Clock::start(&phase.limits);
+        self.work_off(phase, &actions, (&state, &clock), &mut board);
         self.store.flush(self.lock)?;
         self.moved |= board.ran > 0;
         self.sink.emit(What::PhaseDone {
@@ -144,19 +148,26 @@ impl<'a> Engine<'a> {
         if board.is_clean() {
             return Ok(Summary { ran: board.ran, skipped: board.skipped, elapsed: start.elapsed() });
         }
+        if let Some(over) = clock.over(board.left).filter(|_| board.failures.is_empty()) {
+            return Err(over.hint(self.next_command.clone()));
+        }
         let full = self.max_failures.filter(|_| board.is_full());
         Err(failure::into_error(&phase.name, board.failures, &board.blocked, board.left, full, &self.next_command))
     }
 
     /// What waits for each other would wait for ever when it may not run side by side.
     fn require_room(&self, phase: &Phase) -> Result<()> {
-        if phase.at_once <= self.parallel {
+        let parallel = self.parallel_in(phase);
+        if phase.at_once <= parallel {
             return Ok(());
         }
         let (needed, name) = (phase.at_once, &phase.name);
-        let message =
-            format!("{needed} steps of the phase {name} wait for each other, and --parallel is {}", self.parallel);
+        let message = format!("{needed} steps of the phase {name} wait for each other, and --parallel is {parallel}");
         Err(Error::usage(message).hint(format!("{} --parallel {needed}", self.next_command)))
+    }
+
+    fn parallel_in(&self, phase: &Phase) -> usize {
+        self.parallel.or(phase.limits.parallel).unwrap_or(PARALLEL).max(1)
     }
 
     /// Drops the records of hosts and steps that are gone; returns the state from which this run
@@ -172,14 +183,22 @@ impl<'a> Engine<'a> {
     }
 
     /// Hands out tasks to threads until nothing is ready and nothing runs.
-    fn work_off(&self, phase: &Phase, actions: &[StepRunner<'_>], state: &State, board: &mut Scheduler<'_>) {
+    fn work_off(
+        &self,
+        phase: &Phase,
+        actions: &[StepRunner<'_>],
+        (state, clock): (&State, &Clock),
+        board: &mut Scheduler<'_>,
+    ) {
         let (sender, receiver) = mpsc::channel();
+        let parallel = self.parallel_in(phase);
         let mut running: Vec<String> = Vec::new();
         let mut told = false;
         thread::scope(|scope| {
             loop {
-                while running.len() < self.parallel
+                while running.len() < parallel
                     && !signals::interrupted()
+                    && !clock.is_over()
                     && let Some(at) = board.ready.pop_front()
                 {
                     let task = &board.tasks[at];
@@ -190,6 +209,7 @@ impl<'a> Engine<'a> {
                         action: actions[task.step].as_ref(),
                         state,
                         follows: board.follows(at),
+                        clock,
                     };
                     let sender = sender.clone();
                     running.push(task.id.to_string());
@@ -242,6 +262,7 @@ impl<'a> Engine<'a> {
         let (host, id) = (task.id.host(), task.id.to_string());
         let _inside = failpoint::within(format_args!("{id}"));
         let look = Instant::now();
+        let deadline = work.clock.deadline(step.timeout, host)?;
         let plan::Judgement { why, inputs, .. } = judge(state, &task.id, action, host)?;
         let (needs, look_seconds) = (work.needs.clone(), look.elapsed().as_secs_f64());
         let Some(why) = why else {
@@ -257,9 +278,12 @@ impl<'a> Engine<'a> {
         self.store.record(self.lock, JournalEntry::Intent { step: id.clone(), digest: digest.clone() })?;
         let summary = step.summary.clone();
         self.sink.emit(What::StepStarted { step: id.clone(), summary, why, needs, look_seconds });
-        let cx = Cx { announced, ..Cx::detached(&id, self.sink.clone(), log, step.timeout) };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let cx = Cx { announced, ..Cx::detached(&id, self.sink.clone(), log, left) };
         let tried = catch_unwind(AssertUnwindSafe(|| self.try_until(step, action, host, &cx)));
         let result = tried.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
+        work.clock.spend(host, start.elapsed());
+        let result = result.map_err(|error| work.clock.explain(error, host));
         if let Err(error) = result {
             // Without an outcome the intent stays open, and the next run says "interrupted last
             // time".
@@ -322,6 +346,8 @@ struct Work<'w> {
     state: &'w State,
     /// Whether something that it comes after ran in this run.
     follows: bool,
+    /// How much time is left.
+    clock: &'w Clock,
 }
 
 /// How a task ended well.

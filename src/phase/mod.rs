@@ -5,6 +5,7 @@
 //! knows no Terraform, no SSH and no Kubernetes, and prints nothing: it emits events.
 
 mod action;
+mod clock;
 mod custom;
 mod definition;
 mod engine;
@@ -20,7 +21,7 @@ mod review;
 mod step_runner;
 
 pub use action::{Action, Check, Cx};
-pub use definition::{Phase, PhaseHost};
+pub use definition::{Limits, Phase, PhaseHost};
 pub use engine::{Engine, Summary};
 pub use event::{Event, PartKind, PathPart, SCHEMA, Sink, Tasks, What, schema};
 pub use host_access::{HostAccess, HostFacts};

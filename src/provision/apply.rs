@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::artifacts::{Cache, Lock};
+use crate::artifacts::Lock;
 use crate::change::{Change, Preview, Verb};
 use crate::cluster::{Cluster, Program};
 use crate::error::{Class, Context as _, Error, Result};
@@ -16,14 +16,15 @@ use crate::phase::{Action, Check, Cx, Inputs, Sink};
 use crate::state::Store;
 
 use super::local::{self, HostSpec, Status};
+use super::planned_hosts::{find_balancer, planned_hosts};
 use super::planned_inventory;
-use super::render::{self, planned_hosts, spec_file};
+use super::render::{self, spec_file};
 use super::run_options::RunOptions;
 use super::step_ids::APPLY;
 use super::terraform::{self, DIR, PlanMode, Terraform, VARIABLES};
 use super::tfplan::TerraformChanges;
 use super::volume_guard::{self, is_volume};
-use crate::inventory::Host;
+use crate::inventory::{Host, Role};
 
 /// Takes hosts of the control plane out of the cluster before they go.
 pub type BeforeHostRemoval = fn(&Cluster, &[&Host], &Cx) -> Result<()>;
@@ -66,12 +67,18 @@ impl Apply {
     /// Hosts of the control plane that the configuration wants no more. A module of one's own does
     /// not say which these are.
     fn leavers(&self) -> Result<Vec<Host>> {
-        let Some(spec) = &self.cluster.settings.cloud else { return Ok(Vec::new()) };
+        let wanted: BTreeSet<String> = if let Some(spec) = &self.cluster.settings.cloud {
+            spec.control_plane.keys().cloned().collect()
+        } else if self.is_local() {
+            planned_hosts(&self.cluster)?.into_iter().map(|host| host.name).collect()
+        } else {
+            return Ok(Vec::new());
+        };
         let inventory = self.cluster.find_inventory().map_err(|error| {
             error.hint("set the configuration back as it was; turnup provision (recreates the inventory); then change it again")
         })?;
         let Some(inventory) = inventory else { return Ok(Vec::new()) };
-        Ok(inventory.control_planes().filter(|host| !spec.control_plane.contains_key(&host.name)).cloned().collect())
+        Ok(inventory.control_planes().filter(|host| !wanted.contains(&host.name)).cloned().collect())
     }
 
     /// Terraform's plan for what the directory would have, made in a directory of its own.
@@ -92,27 +99,30 @@ impl Apply {
         aside.terraform.show_plan().map(Some)
     }
 
-    /// How many hosts do not run yet.
-    fn to_start(&self) -> Result<usize> {
-        let mut count = 0;
+    /// How many hosts do not run yet, and how many of them are control-plane hosts.
+    fn to_start(&self) -> Result<(usize, usize)> {
+        let (mut count, mut control_planes) = (0, 0);
         for host in planned_hosts(&self.cluster)? {
             let spec = HostSpec::read(&self.cluster.store.path(spec_file(&host.name)))?;
-            count += usize::from(local::status_of(&spec)? != Status::Running);
+            if local::status_of(&spec)? != Status::Running {
+                count += 1;
+                control_planes += usize::from(host.role == Some(Role::ControlPlane));
+            }
         }
-        Ok(count)
+        Ok((count, control_planes))
     }
 
     /// Removes the descriptions of hosts that Terraform has deleted; until then it needs them.
     fn forget_specs(&self) -> Result<()> {
-        let planned: BTreeSet<String> =
-            planned_hosts(&self.cluster)?.iter().map(|host| spec_file(&host.name)).collect();
+        let hosts = planned_hosts(&self.cluster)?;
+        let planned: BTreeSet<String> = hosts.iter().map(|host| spec_file(&host.name)).collect();
         for entry in fs_err::read_dir(self.cluster.store.path(format!("{DIR}/hosts")))? {
             let file = format!("{DIR}/hosts/{}", entry?.file_name().to_string_lossy());
             if !planned.contains(&file) {
                 self.cluster.store.remove(file)?;
             }
         }
-        Ok(())
+        if find_balancer(&hosts).is_none() { self.cluster.store.remove(render::BALANCER_DIR) } else { Ok(()) }
     }
 }
 
@@ -174,10 +184,11 @@ impl Action for Apply {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        if self.is_local()
-            && let Some(raised) = local::make_room(self.to_start()?)?
-        {
-            cx.progress(raised.to_string());
+        if self.is_local() {
+            let (hosts, control_planes) = self.to_start()?;
+            if let Some(raised) = local::make_room(hosts, control_planes)? {
+                cx.progress(raised.to_string());
+            }
         }
         let moved = terraform::planned_move(&self.cluster)?;
         let terraform = find_program(&self.cluster, cx)?;
@@ -330,7 +341,7 @@ pub(super) fn find_program(cluster: &Cluster, cx: &Cx) -> Result<Terraform> {
             let missing = Terraform::names(driver).join(" nor ");
             let neither = if Terraform::names(driver).len() > 1 { "neither " } else { "no " };
             cx.progress(format!("{neither}{missing} is on PATH: taking OpenTofu from the artifacts"));
-            let tofu = Cache::open()?.ensure(selection.binary("tofu")?, &cluster.settings.sources, cx);
+            let tofu = cluster.cache()?.ensure(selection.binary("tofu")?, &cluster.settings.sources, cx);
             link_program(&tofu.map_err(without_terraform)?, cluster)?
         }
     };

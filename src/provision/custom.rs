@@ -5,17 +5,18 @@
 //! rewritten or understood beyond what is checked here. `docs/custom-module.md` is the contract for
 //! people.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::artifacts::Digest;
 use crate::cluster::Cluster;
+use crate::cluster::user_data::GroupRecord;
 use crate::error::{Error, Result};
 use crate::input;
 
 use super::terraform::{BACKEND, CLI_CONFIG, DIR, LOCK_FILE, VARIABLES, pretty};
-use crate::cloud::WORKERS;
 use crate::inventory::Inventory;
 
 /// A module is text; a directory with an image in it is the wrong one.
@@ -50,19 +51,15 @@ pub(super) fn digest(cluster: &Cluster) -> Result<String> {
 
 /// What the module is given: the variable `cluster`, a part of the object that turnup's own modules
 /// are given, by the same names.
-fn variables(cluster: &Cluster) -> Result<Value> {
+pub(super) fn variables(cluster: &Cluster) -> Result<Value> {
     let settings = &cluster.settings;
-    let control_plane = format!("{}-control-plane-0", settings.name);
-    Ok(json!({"cluster": {
-        "name": settings.name,
-        "kubernetes_version": settings.kubernetes_version,
-        "networks": {"pods": settings.pod_cidr.to_string(), "services": settings.service_cidr.to_string()},
-        "api": {"port": settings.api_port},
-        "ssh": {"authorized_keys": cluster.authorized_keys()?},
-        "deletion_protection": settings.driver.deletion_protection,
-        "control_plane": {control_plane: {"member": "a"}},
-        "groups": {WORKERS: {"role": "worker", "size": settings.num_nodes}},
-    }}))
+    let mut told = settings.module.clone().unwrap_or_default().cluster;
+    told.insert("name".into(), json!(settings.name));
+    told.insert("kubernetes_version".into(), json!(settings.kubernetes_version));
+    let networks = json!({"pods": settings.pod_cidr.to_string(), "services": settings.service_cidr.to_string()});
+    told.insert("networks".into(), networks);
+    told.entry("ssh").or_insert_with(|| json!({}))["authorized_keys"] = json!(cluster.authorized_keys()?);
+    Ok(json!({"cluster": told}))
 }
 
 /// What the module gave back, checked.
@@ -71,7 +68,38 @@ pub(super) fn parse_inventory(cluster: &Cluster, value: &Value) -> Result<Invent
     let shown = format!("the output inventory of {}", settings.driver.custom_module);
     let inventory = Inventory::from_value(&shown, value)?;
     inventory.require_cluster(&shown, &settings.name, settings.api_port)?;
+    require_groups(&shown, &settings.node_groups, &inventory)?;
     Ok(inventory)
+}
+
+/// An error when what the user says of a group's Nodes reaches none: no host says that it belongs
+/// to it.
+fn require_groups(shown: &str, groups: &[GroupRecord], inventory: &Inventory) -> Result<()> {
+    let says_something = |group: &&GroupRecord| {
+        let empty = group.labels.is_empty() && group.taints.is_empty() && group.kube_reserved.is_empty();
+        group.size > 0 && (!empty || group.max_pods.is_some())
+    };
+    let has_host = |group: &GroupRecord| inventory.hosts.iter().any(|host| host.group == group.name);
+    let Some(group) = groups.iter().filter(says_something).find(|group| !has_host(group)) else { return Ok(()) };
+    let message = format!("phase1.node_groups: no host of {shown} belongs to the group {}", group.name);
+    Err(Error::config(message)
+        .evidence("its labels, taints, max_pods and kube_reserved would do nothing")
+        .hint(format!("give its hosts group = \"{}\" in the output inventory; docs/custom-module.md", group.name)))
+}
+
+/// Refuses a setting that the module would ignore: none of its files has the attribute's name.
+fn require_used(dir: &Path, files: &[(String, String)], given: &BTreeSet<(String, String)>) -> Result<()> {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let uses = |word: &str| files.iter().any(|(_, text)| text.split(|letter| !is_word(letter)).any(|one| one == word));
+    let last = |attribute: &str| attribute.rsplit('.').next().unwrap_or_default().to_owned();
+    let Some((setting, attribute)) = given.iter().find(|(_, attribute)| !uses(&last(attribute))) else {
+        return Ok(());
+    };
+    let message = format!("{setting}: the module in {} does not use var.cluster.{attribute}", dir.display());
+    Err(Error::config(message).evidence("the setting would do nothing").hint(format!(
+        "use the attribute {} in the module (docs/custom-module.md), or: turnup config unset {setting}",
+        last(attribute)
+    )))
 }
 
 fn directory(cluster: &Cluster) -> Result<PathBuf> {
@@ -104,6 +132,9 @@ fn module(cluster: &Cluster) -> Result<Vec<(String, String)>> {
         files.push((name, text));
     }
     check(&dir, &files)?;
+    if let Some(told) = &cluster.settings.module {
+        require_used(&dir, &files, &told.given)?;
+    }
     Ok(files)
 }
 
@@ -232,6 +263,18 @@ mod tests {
             checked(&[("main.tf", &backend)]),
         ];
         insta::assert_snapshot!(told.join("\n\n"));
+    }
+
+    #[test]
+    fn a_setting_that_the_module_would_ignore_is_refused() {
+        let files = vec![("main.tf".to_owned(), format!("{GOOD}locals {{ cidrs = var.cluster.api.allowed_cidrs }}"))];
+        let given = |setting: &str, attribute: &str| BTreeSet::from([(setting.to_owned(), attribute.to_owned())]);
+        let judge = |given: &BTreeSet<(String, String)>| require_used(Path::new("mine"), &files, given);
+        judge(&given("phase1.api.allowed_cidrs", "api.allowed_cidrs")).unwrap();
+        let error = judge(&given("phase1.tags", "tags")).unwrap_err();
+        assert_eq!(error.message(), "phase1.tags: the module in mine does not use var.cluster.tags");
+        let error = judge(&given("phase1.node_groups", "groups[*].machine_type")).unwrap_err();
+        assert!(error.next().unwrap().contains("use the attribute machine_type in the module"), "{error:?}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod external_inventory;
 mod host_keys;
 mod known_hosts;
 pub mod local;
+mod planned_hosts;
 mod planned_inventory;
 mod protection;
 mod render;

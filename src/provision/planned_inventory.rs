@@ -10,9 +10,10 @@ use crate::phase::Check;
 use crate::unknown;
 
 use super::local;
-use super::render::{PlannedHost, host_key, planned_hosts, public_key, spec_file};
+use super::planned_hosts::{PlannedHost, api_address, planned_hosts};
+use super::render::{host_key, public_key, spec_file};
 use super::step_ids::APPLY;
-use crate::inventory::{self, Endpoint, Host, Inventory, SshAccess};
+use crate::inventory::{self, Endpoint, Host, Inventory, Role, SshAccess};
 
 /// The inventory exists and can be read; otherwise it is recreated from its source.
 pub(super) fn prove_inventory(cluster: &Cluster) -> Check {
@@ -37,9 +38,12 @@ pub(super) fn write(cluster: &Cluster, changed: Option<&BTreeSet<String>>) -> Re
         let spec = cluster.store.read(spec_file(&host.name))?.unwrap_or_default();
         Ok(unknown::after_with(&APPLY, Digest::of(&spec)))
     };
-    let hosts = planned_hosts(cluster)?;
-    let hosts = hosts.iter().map(|host| planned(cluster, host, instance(host)?)).collect::<Result<Vec<Host>>>()?;
-    let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port, internal_host: None };
+    let all = planned_hosts(cluster)?;
+    let mut hosts = Vec::new();
+    for (host, role) in all.iter().filter_map(|host| Some((host, host.role?))) {
+        hosts.push(planned(cluster, host, role, instance(host)?)?);
+    }
+    let api = Endpoint { host: api_address(&all)?.to_string(), port: cluster.settings.api_port, internal_host: None };
     cluster.write_inventory(&Inventory {
         schema: inventory::SCHEMA.into(),
         cluster: cluster.settings.name.clone(),
@@ -56,11 +60,12 @@ pub(super) fn address_of(host: &str) -> String {
     format!("terraform_data.host[\"{host}\"]")
 }
 
-fn planned(cluster: &Cluster, host: &PlannedHost, instance: String) -> Result<Host> {
+fn planned(cluster: &Cluster, host: &PlannedHost, role: Role, instance: String) -> Result<Host> {
     let host_key = public_key(cluster, &host_key(&host.name))?;
     Ok(Host {
         name: host.name.clone(),
-        role: host.role,
+        role,
+        group: host.group.clone(),
         address: host.address.into(),
         instance,
         ssh: SshAccess { user: "root".into(), port: 22, host_key, jump: None },

@@ -1,49 +1,28 @@
 //! What Terraform is given: the module, its variables and the descriptions of local hosts. Writes
 //! nothing and asks no host.
 
+use std::net::Ipv4Addr;
+
 use serde_json::json;
 
-use crate::artifacts::{Cache, Digest};
+use crate::artifacts::Digest;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::{Error, Result};
 use crate::unknown;
 
 use super::custom;
-use super::local::{self, HostSpec, NetworkSpec};
+use super::local::{self, HostSpec, NetworkSpec, SERVERS};
+use super::planned_hosts::{PlannedHost, api_address, find_balancer, planned_hosts};
 use super::terraform::{self, BackendConfig, DIR, VARIABLES, pretty};
 use crate::cloud::{CONTROL_PLANE, Spec, Target};
-use crate::inventory::Role;
+use crate::document::{self, Document as _};
+use crate::inventory::{ApiServer, HEALTH_PORT, Role, ServerList};
 
 /// The variable of Terraform that holds secrets, apart from all others.
 pub const USER_DATA: &str = "provision/user-data.auto.tfvars.json";
 
-/// A host that the configuration asks for.
-pub(super) struct PlannedHost {
-    pub(super) name: String,
-    pub(super) role: Role,
-    pub(super) address: std::net::Ipv4Addr,
-    offset: u32,
-}
-
-/// One control-plane host and `phase1.num_nodes` workers, each at an address that no change of the
-/// number moves.
-pub(super) fn planned_hosts(cluster: &Cluster) -> Result<Vec<PlannedHost>> {
-    let settings = &cluster.settings;
-    let workers = (0..settings.num_nodes).map(|index| (Role::Worker, index, 20 + index));
-    [(Role::ControlPlane, 0, 10)]
-        .into_iter()
-        .chain(workers)
-        .map(|(role, index, offset)| {
-            // The last address of a subnet is its broadcast address.
-            let address = settings.subnet.address(offset).filter(|_| settings.subnet.address(offset + 1).is_some());
-            let address = address.ok_or_else(|| {
-                Error::config(format!("{} has no address for {} workers", settings.subnet, settings.num_nodes))
-                    .hint("turnup config set phase1.local.subnet=10.117.0.0/16")
-            })?;
-            Ok(PlannedHost { name: format!("{}-{}-{index}", settings.name, role.name()), role, address, offset })
-        })
-        .collect()
-}
+/// The folder that the load balancer of a local cluster sees, with its list of servers.
+pub(super) const BALANCER_DIR: &str = "provision/balancer";
 
 pub(super) fn spec_file(name: &str) -> String {
     format!("{DIR}/hosts/{name}.json")
@@ -179,7 +158,8 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     // Other open ports make no other network and no other host.
     let closed = NetworkSpec { open_ports: Vec::new(), ..network.clone() };
     let digest_of = |spec: &HostSpec| -> Result<Digest> {
-        let same = HostSpec { network: closed.clone(), ..spec.clone() };
+        // Nor do other limits, which a host takes while it runs.
+        let same = HostSpec { network: closed.clone(), memory: None, cpu_millis: None, ..spec.clone() };
         Ok(Digest::of(pretty(&same)?.as_bytes()))
     };
     let mut hosts = serde_json::Map::new();
@@ -190,20 +170,25 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
         hosts.insert(
             host.name.clone(),
             json!({
-                "role": host.role,
+                "role": host.role_name(),
+                "group": host.group,
                 "address": host.address,
                 "spec": cluster.store.path(spec_file(&host.name)),
                 "digest": digest_of(&spec)?,
+                "limits": spec.describe_limits(),
                 "host_key": public_key(cluster, &host_key(&host.name))?,
                 "blobs": local::BLOBS,
             }),
         );
         files.push((spec_file(&host.name), text));
     }
-    let control_plane = &planned_hosts[0];
+    let api = api_address(&planned_hosts)?;
+    if find_balancer(&planned_hosts).is_some() {
+        files.push((server_list_file(), server_list(cluster, api, &planned_hosts)?));
+    }
     let variables = json!({"cluster": {
         "name": cluster.settings.name,
-        "api": {"host": control_plane.address, "port": cluster.settings.api_port},
+        "api": {"host": api, "port": cluster.settings.api_port},
         "network": {
             "spec": cluster.store.path(format!("{DIR}/network.json")),
             "digest": Digest::of(pretty(&closed)?.as_bytes()),
@@ -214,6 +199,25 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     files.push((format!("{DIR}/network.json"), pretty(&network)?));
     files.push((VARIABLES.to_owned(), pretty(&variables)?));
     Ok(files)
+}
+
+fn server_list_file() -> String {
+    format!("{BALANCER_DIR}/{SERVERS}")
+}
+
+/// The list of the load balancer, which reads it where it lies.
+fn server_list(cluster: &Cluster, address: Ipv4Addr, hosts: &[PlannedHost]) -> Result<String> {
+    let port = cluster.settings.api_port;
+    let control_planes = hosts.iter().filter(|host| host.role == Some(Role::ControlPlane));
+    let servers = control_planes.map(|host| ApiServer {
+        name: host.name.clone(),
+        address: host.address.into(),
+        port,
+        health_port: Some(HEALTH_PORT),
+    });
+    let list =
+        ServerList { schema: ServerList::SCHEMA.into(), address: address.into(), port, servers: servers.collect() };
+    document::render(&server_list_file(), &list)
 }
 
 fn network(cluster: &Cluster) -> Result<NetworkSpec> {
@@ -227,7 +231,7 @@ fn network(cluster: &Cluster) -> Result<NetworkSpec> {
 fn spec(cluster: &Cluster, host: &PlannedHost, network: NetworkSpec) -> Result<HostSpec> {
     let store = &cluster.store;
     let id = local::cluster_id(store.dir());
-    let cache = Cache::locate()?;
+    let cache = cluster.locate_cache()?;
     Ok(HostSpec {
         name: host.name.clone(),
         machine: format!("turnup-{id}-{}", host.offset),
@@ -235,9 +239,12 @@ fn spec(cluster: &Cluster, host: &PlannedHost, network: NetworkSpec) -> Result<H
         address: host.address,
         network,
         dir: store.path(format!("hosts/{}", host.name)),
-        root: cache.host_root_path(&cluster.settings.root_suite),
+        root: cache.host_root_path_with(&cluster.settings.root_suite, &cluster.settings.local_hosts.packages),
+        memory: cluster.settings.local_hosts.memory,
+        cpu_millis: cluster.settings.local_hosts.cpu_millis,
         authorized_keys: store.path(format!("{SSH_KEY}.pub")),
         host_key: store.path(host_key(&host.name)),
         blobs: cache.blobs_dir(),
+        balancer: host.role.is_none().then(|| store.path(BALANCER_DIR)),
     })
 }

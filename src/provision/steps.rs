@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::artifacts::{Cache, host_root_digest};
+use crate::artifacts::host_root_digest;
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
 use crate::error::{Error, Result};
 use crate::exec::{Failure, Run};
@@ -19,8 +19,9 @@ use super::custom;
 use super::external_inventory;
 use super::host_keys;
 use super::local::{self, HostSpec, Status};
+use super::planned_hosts::{PlannedHost, planned_hosts};
 use super::planned_inventory::prove_inventory;
-use super::render::{self, PlannedHost, host_key, planned_hosts, public_key, spec_file};
+use super::render::{self, host_key, public_key, spec_file};
 use super::run_options::RunOptions;
 use super::ssh_keys::ensure_key;
 use super::step_ids::KEYS;
@@ -65,7 +66,7 @@ fn made_here(
 ) -> Result<Phase> {
     let shared = || Arc::clone(cluster);
     let hosts = planned_hosts(cluster)?;
-    let seen = hosts.iter().map(|host| PhaseHost { name: host.name.clone(), role: host.role.name().into() }).collect();
+    let seen = hosts.iter().map(|host| PhaseHost { name: host.name.clone(), role: host.role_name().into() }).collect();
     Ok(cluster
         .phase("provision", manifest, seen)
         .with("keys", Keys(shared()))
@@ -145,7 +146,7 @@ impl Keys {
 
 impl Action for Keys {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(self.0.inputs(&["phase1.cluster_name", "phase1.num_nodes", "phase1.local.subnet"]))
+        Ok(self.0.inputs(&["phase1.cluster_name", "phase1.local.subnet"]).with("hosts", describe_hosts(&self.0)?))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
@@ -192,18 +193,29 @@ struct Root(Arc<Cluster>);
 
 impl Action for Root {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(Inputs::new().with("host root", host_root_digest(&self.0.settings.root_suite).to_string()))
+        let settings = &self.0.settings;
+        let digest = host_root_digest(&settings.root_suite, &settings.local_hosts.packages);
+        Ok(Inputs::new().with("host root", digest.to_string()))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
-        let path = Cache::open()?.host_root_path(&self.0.settings.root_suite);
+        let settings = &self.0.settings;
+        let path = self.0.cache()?.host_root_path_with(&settings.root_suite, &settings.local_hosts.packages);
         Ok(if path.is_dir() { Check::Ok } else { Check::Drifted(format!("{} is missing", path.display())) })
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        Cache::open()?.rootfs(&self.0.settings.root_suite, cx)?;
+        let settings = &self.0.settings;
+        let (packages, mirror) = (&settings.local_hosts.packages, &settings.local_hosts.debian_mirror);
+        self.0.cache()?.rootfs_from(&settings.root_suite, packages, mirror, false, cx)?;
         Ok(())
     }
+}
+
+/// Names, groups and addresses of the hosts of this machine.
+fn describe_hosts(cluster: &Cluster) -> Result<String> {
+    let line = |host: PlannedHost| format!("{} {} {}\n", host.name, host.address, host.group);
+    Ok(planned_hosts(cluster)?.into_iter().map(line).collect())
 }
 
 /// The Terraform module, its variables and the hosts' descriptions, as files that the user can read
@@ -226,21 +238,20 @@ impl Action for Render {
         if let Some(spec) = &cluster.settings.cloud {
             return self.cloud_inputs(spec);
         }
+        let is_custom = cluster.settings.target.is_custom();
         let names = [
+            if is_custom { "phase1.custom.module" } else { "phase1.local" },
             "phase1.cluster_name",
-            "phase1.num_nodes",
-            "phase1.local",
-            "phase1.custom.module",
             "phase1.state",
             "phase1.terraform.provider_mirror",
             "phase2.api_port",
         ];
-        let blobs = Cache::locate()?.blobs_dir();
-        // The clouds protect their resources; hosts on this machine have no protection.
-        let of_module = cluster.settings.target.is_custom().then_some("phase1.deletion_protection");
-        let names: Vec<&str> = names.into_iter().chain(of_module).collect();
         let inputs = cluster.inputs(&names).with("Terraform module", render::module_digest(cluster)?);
-        Ok(inputs.with("cache", blobs.as_os_str().as_encoded_bytes()))
+        if is_custom {
+            return Ok(inputs.with(terraform::VARIABLES, custom::variables(cluster)?.to_string()));
+        }
+        let blobs = cluster.locate_cache()?.blobs_dir();
+        Ok(inputs.with("hosts", describe_hosts(cluster)?).with("cache", blobs.as_os_str().as_encoded_bytes()))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Check> {

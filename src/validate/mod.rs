@@ -11,6 +11,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::addons::observed::Observed;
@@ -26,25 +27,26 @@ use probes::Probes;
 
 /// Between two looks at the cluster.
 const POLL_INTERVAL: Duration = Duration::from_millis(150);
-/// The longest wait for nodes and pods that are not ready, however much time there is.
-const TIMEOUT: Duration = Duration::from_mins(1);
+/// The time for the requests themselves, beside the patience.
+pub(crate) const REQUESTS: Duration = Duration::from_secs(15);
 
 /// Validates the cluster; `deep` starts probe pods on every node. What is not good yet is waited
-/// for as long as `cx` has time.
-pub(crate) fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<ValidationReport> {
+/// for until `patience` is over or `cx` has no more time.
+pub(crate) fn run(cluster: &Cluster, cx: &Cx, deep: bool, patience: Duration) -> Result<ValidationReport> {
     let inventory = cluster.inventory()?;
     let kubectl = kubectl(cluster)?;
     // Without a network of turnup's own, pods can run only where the user's own plugin has made the
     // nodes Ready.
     if !deep || (!cluster.settings.addons.cni && !all_ready(&inventory, &kubectl)?) {
-        return Ok(ValidationReport::new(cluster, false, check_state(cluster, &inventory, &kubectl, cx)?));
+        return Ok(ValidationReport::new(cluster, false, check_state(cluster, &inventory, &kubectl, cx, patience)?));
     }
+    let spared = find_spared(cluster, &inventory, &kubectl)?;
     cx.progress("a probe pod on every node, the pods of kube-system");
-    let probes = Probes::new(cluster, &inventory, &kubectl, cx)?;
+    let probes = Probes::new(cluster, &inventory, &spared, &kubectl, cx, patience)?;
     let checks = probes.start().and_then(|()| {
         // The first answer must not wait for what has nothing to do with it.
         std::thread::scope(|scope| {
-            let state = scope.spawn(|| check_state(cluster, &inventory, &kubectl, cx));
+            let state = scope.spawn(|| check_state(cluster, &inventory, &kubectl, cx, patience));
             let answers = probes.check();
             let state = state.join().unwrap_or_else(|_| Err(Error::bug("the thread that looks at the nodes panicked")));
             Ok(state?.into_iter().chain(answers?).collect())
@@ -56,20 +58,36 @@ pub(crate) fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<ValidationRe
     Ok(ValidationReport::new(cluster, true, checks))
 }
 
+/// Nodes that may be not Ready, and are: no probe pod would start there.
+fn find_spared(cluster: &Cluster, inventory: &Inventory, kubectl: &Kubectl) -> Result<BTreeSet<String>> {
+    let tolerated = cluster.settings.validation.max_unready_nodes;
+    if tolerated == 0 {
+        return Ok(BTreeSet::new());
+    }
+    Ok(state::find_spared(inventory, tolerated, &Observed::parse(&kubectl.get(&["nodes"])?)))
+}
+
 fn all_ready(inventory: &Inventory, kubectl: &Kubectl) -> Result<bool> {
     let observed = Observed::parse(&kubectl.get(&["nodes"])?);
     Ok(inventory.hosts.iter().all(|host| observed.node(&host.name).is_some_and(|node| node.ready)))
 }
 
 /// Nodes, static pods and what is critical, once all is good or nothing gets better any more.
-fn check_state(cluster: &Cluster, inventory: &Inventory, kubectl: &Kubectl, cx: &Cx) -> Result<Vec<CheckResult>> {
-    let deadline = Instant::now() + cx.remaining().min(TIMEOUT);
+fn check_state(
+    cluster: &Cluster,
+    inventory: &Inventory,
+    kubectl: &Kubectl,
+    cx: &Cx,
+    patience: Duration,
+) -> Result<Vec<CheckResult>> {
+    let deadline = Instant::now() + cx.remaining().min(patience);
+    let (network, tolerated) = (cluster.settings.addons.cni, cluster.settings.validation.max_unready_nodes);
     let is_over = || Instant::now() >= deadline;
     cx.progress("nodes and the pods of kube-system");
     loop {
         match kubectl.get(&["nodes,pods", "--namespace=kube-system"]) {
             Ok(list) => {
-                let checks = state::judge(inventory, cluster.settings.addons.cni, &Observed::parse(&list));
+                let checks = state::judge(inventory, network, tolerated, &Observed::parse(&list));
                 if checks.iter().all(|check| check.ok) || is_over() {
                     return Ok(checks);
                 }

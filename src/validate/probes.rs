@@ -4,7 +4,7 @@
 //! The requests are made by the pods themselves (`agnhost netexec`, /dial); they are told to
 //! through the API server's proxy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -33,9 +33,9 @@ const PORT: u16 = 8080;
 const LIFE_SECONDS: i64 = 900;
 /// How many requests are under way at once.
 const PARALLEL: usize = 4;
-/// The longest time from the start to the last answer; more for many nodes, because every answer
-/// costs a call.
-const TIMEOUT: Duration = Duration::from_secs(90);
+/// Beside the patience: the start of the pods, and for many nodes more, because every answer costs
+/// a call.
+const START: Duration = Duration::from_secs(30);
 const PATIENCE_PER_NODE: Duration = Duration::from_millis(100);
 
 /// One probe pod.
@@ -78,8 +78,16 @@ pub(super) struct Probes<'a> {
 }
 
 impl<'a> Probes<'a> {
-    pub(super) fn new(cluster: &'a Cluster, inventory: &Inventory, kubectl: &'a Kubectl, cx: &'a Cx) -> Result<Self> {
-        let nodes: Vec<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).collect();
+    pub(super) fn new(
+        cluster: &'a Cluster,
+        inventory: &Inventory,
+        spared: &BTreeSet<String>,
+        kubectl: &'a Kubectl,
+        cx: &'a Cx,
+        patience: Duration,
+    ) -> Result<Self> {
+        let names = inventory.hosts.iter().map(|host| host.name.as_str());
+        let nodes: Vec<&str> = names.filter(|name| !spared.contains(*name)).collect();
         let mut random = [0; 3];
         getrandom::fill(&mut random).map_err(|error| Error::permanent(format!("no random numbers: {error}")))?;
         let namespace = format!("{PREFIX}{}", hex::encode(random));
@@ -89,7 +97,10 @@ impl<'a> Probes<'a> {
             cx,
             namespace,
             pods: place(&nodes),
-            deadline: Instant::now() + TIMEOUT + PATIENCE_PER_NODE * u32::try_from(nodes.len()).unwrap_or(u32::MAX),
+            deadline: Instant::now()
+                + patience
+                + START
+                + PATIENCE_PER_NODE * u32::try_from(nodes.len()).unwrap_or(u32::MAX),
             answered: AtomicBool::new(false),
         };
         cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o600)?;

@@ -11,12 +11,39 @@ use super::CheckResult;
 const CONTROL_PLANE: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
 /// All checks. Without a network of turnup's own (`network`), nodes need only be registered, and
-/// pods need not run.
-pub(super) fn judge(inventory: &Inventory, network: bool, observed: &Observed) -> Vec<CheckResult> {
+/// pods need not run. So many workers may be not Ready (`tolerated`), and what runs on them with
+/// them.
+pub(super) fn judge(inventory: &Inventory, network: bool, tolerated: usize, observed: &Observed) -> Vec<CheckResult> {
+    let spared = find_spared(inventory, tolerated, observed);
     let mut checks = judge_nodes(inventory, network, observed);
     checks.extend(judge_static_pods(inventory, observed));
-    checks.extend(judge_critical_pods(network, observed));
+    for check in checks.iter_mut().filter(|check| spared.contains(&check.subject)) {
+        tolerate(check);
+    }
+    for (node, mut check) in judge_critical_pods(network, observed) {
+        if node.is_some_and(|node| spared.contains(node)) {
+            tolerate(&mut check);
+        }
+        checks.push(check);
+    }
     checks
+}
+
+/// Workers that are not Ready, where there are no more of them than may be.
+pub(super) fn find_spared(inventory: &Inventory, tolerated: usize, observed: &Observed) -> BTreeSet<String> {
+    let is_down = |name: &str| !observed.node(name).is_some_and(|node| node.ready);
+    let workers = inventory.hosts.iter().filter(|host| host.role != Role::ControlPlane).map(|host| &host.name);
+    let by_themselves = observed.nodes.iter().filter(|node| node.is_of_group).map(|node| &node.name);
+    let down: BTreeSet<String> = workers.chain(by_themselves).filter(|name| is_down(name)).cloned().collect();
+    if down.len() <= tolerated { down } else { BTreeSet::new() }
+}
+
+fn tolerate(check: &mut CheckResult) {
+    if !check.ok {
+        check.ok = true;
+        check.next = None;
+        check.seen += " (tolerated: phase3.max_unready_nodes)";
+    }
 }
 
 fn judge_nodes(inventory: &Inventory, network: bool, observed: &Observed) -> Vec<CheckResult> {
@@ -65,10 +92,17 @@ fn judge_static_pods(inventory: &Inventory, observed: &Observed) -> Vec<CheckRes
     names.map(judge).collect()
 }
 
-fn judge_critical_pods(network: bool, observed: &Observed) -> Vec<CheckResult> {
+/// Each with the node that it runs on.
+fn judge_critical_pods(network: bool, observed: &Observed) -> Vec<(Option<&str>, CheckResult)> {
     let critical = |pod: &&Pod| pod.is_critical && !pod.is_static && !pod.terminating;
     let expected = |pod: &&Pod| network || pod.node.is_some();
-    observed.pods.iter().filter(critical).filter(expected).map(|pod| judge_pod("critical pod", pod)).collect()
+    observed
+        .pods
+        .iter()
+        .filter(critical)
+        .filter(expected)
+        .map(|pod| (pod.node.as_deref(), judge_pod("critical pod", pod)))
+        .collect()
 }
 
 fn judge_pod(check: &'static str, pod: &Pod) -> CheckResult {

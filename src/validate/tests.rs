@@ -30,7 +30,7 @@ fn failed(text: &str, hosts: &[(&str, &str)], network: bool) -> Vec<String> {
     let line = |check: CheckResult| {
         format!("{} {}: {} -> {}", check.check, check.subject, check.seen, check.next.unwrap_or_default())
     };
-    judge(&inventory(hosts), network, &observed).into_iter().filter(|check| !check.ok).map(line).collect()
+    judge(&inventory(hosts), network, 0, &observed).into_iter().filter(|check| !check.ok).map(line).collect()
 }
 
 const HOSTS: [(&str, &str); 2] = [("master", "control-plane"), ("worker", "worker")];
@@ -43,6 +43,35 @@ fn a_healthy_cluster_passes_every_check() {
 #[test]
 fn a_failing_cluster_says_what_fails_and_where_to_look() {
     insta::assert_snapshot!(failed(FAILING, &HOSTS, true).join("\n"));
+}
+
+#[test]
+fn so_many_workers_may_be_not_ready_with_all_that_runs_on_them() {
+    let observed = Observed::parse(&serde_json::from_str(HEALTHY).unwrap());
+    let more = inventory(&[HOSTS[0], HOSTS[1], ("late", "worker")]);
+    let judged = judge(&more, true, 1, &observed);
+    assert!(judged.iter().all(|check| check.ok), "{judged:?}");
+    let late = judged.iter().find(|check| check.subject == "late").unwrap();
+    assert!(late.seen.ends_with("(tolerated: phase3.max_unready_nodes)"), "{late:?}");
+    let two = inventory(&[HOSTS[0], HOSTS[1], ("late", "worker"), ("later", "worker")]);
+    let failed = |tolerated: usize| judge(&two, true, tolerated, &observed).iter().filter(|check| !check.ok).count();
+    assert_eq!((failed(1), failed(2)), (2, 0), "more than may be are all told");
+    let lost = inventory(&[HOSTS[0], HOSTS[1], ("second", "control-plane")]);
+    assert!(judge(&lost, true, 1, &observed).iter().any(|check| !check.ok), "the control plane is never spared");
+    let mut nodes: serde_json::Value = serde_json::from_str(HEALTHY).unwrap();
+    for item in nodes["items"].as_array_mut().unwrap() {
+        let (is_node, is_pod) = (item["metadata"]["name"] == "worker", item["spec"]["nodeName"] == "worker");
+        for condition in item["status"]["conditions"].as_array_mut().into_iter().flatten() {
+            if (is_node || is_pod) && condition["type"] == "Ready" {
+                condition["status"] = json!("False");
+            }
+        }
+    }
+    let down = Observed::parse(&nodes);
+    let wrong =
+        |tolerated: usize| judge(&inventory(&HOSTS), true, tolerated, &down).iter().filter(|check| !check.ok).count();
+    assert!(wrong(0) > 1, "the node and its pods");
+    assert_eq!(wrong(1), 0);
 }
 
 #[test]

@@ -23,7 +23,7 @@ type Chapter = fn(&Site);
 fn a_cluster_lives_and_leaves_nothing() {
     let Some(site) = Site::of_cluster("life", "10.121.1.0/24", 1) else { return };
     let before = site.look_around();
-    let story: [(&str, Chapter); 16] = [
+    let story: [(&str, Chapter); 17] = [
         ("up", turned_up_it_says_what_it_did),
         ("identity", join_tokens_and_health_checks_give_nothing_away),
         ("nothing to do", a_second_run_does_nothing),
@@ -37,6 +37,7 @@ fn a_cluster_lives_and_leaves_nothing() {
         ("lost host", a_worker_lost_with_its_disk_comes_back),
         ("kubeconfig", a_damaged_kubeconfig_is_restored),
         ("people", people_are_members_of_groups_and_rbac_decides),
+        ("boot", a_host_is_brought_back_to_its_node_config_at_boot),
         ("restart", after_a_restart_of_the_machine_it_is_the_same_cluster),
         ("shrink", a_worker_less_is_a_node_less),
         ("down", down_needs_no_question_in_a_script),
@@ -296,6 +297,19 @@ fn people_are_members_of_groups_and_rbac_decides(site: &Site) {
     assert!(ran.contains("bootstrap/rbac"), "{ran:?}");
     site.kubectl(&nodes);
     assert_eq!(site.up().ran(), BTreeSet::new());
+}
+
+/// What a boot starts, with files that were lost or edited.
+fn a_host_is_brought_back_to_its_node_config_at_boot(site: &Site) {
+    for host in [CONTROL_PLANE, SECOND] {
+        site.in_host(host, "systemctl is-enabled turnup-boot.service");
+        site.in_host(host, "rm /etc/crictl.yaml && echo '# edited' >>/var/lib/kubelet/config.yaml");
+        site.in_host(host, "systemctl restart turnup-boot.service");
+        site.in_host(host, "test -s /etc/crictl.yaml && ! grep '# edited' /var/lib/kubelet/config.yaml");
+        site.in_host(host, "journalctl --unit=turnup-boot.service --output=cat | grep /etc/crictl.yaml");
+    }
+    assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST, SECOND]);
+    assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
 }
 
 fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {

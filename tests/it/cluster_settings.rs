@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use turnup::artifacts::Digest;
 use turnup::config::{Assignment, ComponentName, Destination, Settings, TreeSource, flag_text, parse_duration};
+use turnup::exec::Run;
 
 use crate::cluster_reset::on_host;
 use crate::cluster_support::Site;
@@ -36,6 +38,7 @@ const FLIPPED: &[(&str, &str)] = &[
     ("phase2.kubelet.cpu_manager_policy", "static"),
     ("phase2.kubelet.reserved_cpus", "0"),
     ("phase2.kubelet.topology_manager_policy", "best-effort"),
+    ("phase2.kubelet.memory_manager_policy", "Static"),
     ("phase2.kubelet.protect_kernel_defaults", "n"),
     ("phase2.kubelet.seccomp_default", "n"),
     ("phase2.kubelet.pod_pids_limit", "2048"),
@@ -88,6 +91,11 @@ const FLIPPED: &[(&str, &str)] = &[
     ("phase2.etcd.max_request_kb", "2048"),
     ("phase2.etcd.cpu_request", "90m"),
     ("phase2.etcd.extensive_metrics", "y"),
+    ("phase2.proxy_mode", "iptables"),
+    ("phase3.kube_proxy_node_port_addresses", "10.123.21.0/24"),
+    ("phase3.kube_proxy_masquerade_all", "y"),
+    ("phase3.kube_proxy_sync_period", "40s"),
+    ("phase3.kube_proxy_log_level", "1"),
     ("phase2.security.audit_max_age", "20"),
     ("phase2.security.audit_max_backups", "5"),
     ("phase2.security.audit_max_size_mb", "50"),
@@ -99,6 +107,8 @@ const FLIPPED: &[(&str, &str)] = &[
 const LEFT_OUT: &[&str] = &[
     // Without cgroup v2 there is no swap for pods.
     "phase2.kubelet.swap_behavior",
+    // Local hosts cannot change the table of the machine.
+    "phase3.kube_proxy_conntrack_per_core",
 ];
 /// Settings that become more than one value, or another one than they say.
 const FURTHER: &[(&str, &str)] = &[
@@ -123,8 +133,34 @@ const FURTHER: &[(&str, &str)] = &[
     ("phase2.security.event_rate_limit", "n"),
     ("phase2.security.verify_image_credentials", "n"),
     ("phase2.security.tls13", "n"),
+    ("phase2.network.node_port_first", "31000"),
+    ("phase2.network.node_port_last", "31999"),
+    ("phase2.pki.leaf_lifetime", "720h"),
+    ("phase2.pki.key_algorithm", "ecdsa-p384"),
+    ("phase2.pki.token_lifetime", "40m"),
+    ("phase2.host_timeout", "25m"),
     ("phase2.feature_gates", "ContextualLogging=false"),
     ("phase2.overrides", "overrides.json"),
+    ("phase2.host.sysctls", "net.core.somaxconn=4097,net.ipv4.ip_local_port_range=20000 60000"),
+    ("phase2.host.extra_hosts", "registry.example.com=192.0.2.40,six.example.com=2001:db8::40"),
+    ("phase2.host.open_files", "65536"),
+    ("phase2.host.static_pods", "pod.yaml"),
+    ("phase1.local.memory_limit", "8000Mi"),
+    ("phase1.local.cpu_limit", "3500m"),
+    (
+        "phase2.runtime.registry_mirrors",
+        r#"[{"registry": "docker.io", "mirrors": ["https://mirror.example.com"], "ca_file": "ca.crt"}]"#,
+    ),
+    ("phase2.runtime.registry_auth_file", "registry.json"),
+    ("phase2.runtime.log_level", "warn"),
+    ("phase2.runtime.max_concurrent_downloads", "5"),
+    ("phase2.runtime.config_file", "containerd.toml"),
+    ("phase2.artifacts.preload_images", "app.tar"),
+    ("phase2.artifacts.image_registry", "registry.example.com:5000/k8s"),
+    // No host has this address: what the cluster does inside must go round it.
+    ("phase2.http_proxy", "http://192.0.2.1:3128"),
+    ("phase2.no_proxy", ".example.com"),
+    ("phase2.proxy_ca_file", "ca.crt"),
 ];
 
 fn write_files(site: &Site) {
@@ -141,6 +177,12 @@ fn write_files(site: &Site) {
         "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
     });
     write("webhook.conf", &webhook.to_string());
+    let container = json!({"name": "own", "image": "registry.example.com/none"});
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "own", "namespace": "kube-system"},
+        "spec": {"hostNetwork": true, "containers": [container]},
+    });
+    write("pod.yaml", &pod.to_string());
     write(
         "audit.yaml",
         "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, omitStages: [RequestReceived]}]\n",
@@ -149,6 +191,14 @@ fn write_files(site: &Site) {
         "scheduler.yaml",
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npodMaxBackoffSeconds: 20\n",
     );
+    let authority = rcgen::generate_simple_self_signed(["proxy.example.com".to_owned()]).unwrap();
+    write("ca.crt", &authority.cert.pem());
+    write("registry.json", &json!({"auths": {"registry.example.com": {"auth": "dXNlcjp3b3Jk"}}}).to_string());
+    write(
+        "containerd.toml",
+        "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.other]\nruntime_type = 'io.containerd.runc.v2'\n",
+    );
+    write_image(&site.dir.join("app.tar"));
     let overrides = json!({
         "kubelet": {"nodeStatusMaxImages": 40, "containerLogMaxWorkers": 2},
         "roles": {"worker": {"kubelet": {"nodeStatusMaxImages": 41}}},
@@ -157,8 +207,26 @@ fn write_files(site: &Site) {
         "kube-controller-manager": {"concurrent-gc-syncs": 21},
         "etcd": {"max-txn-ops": 200},
         "kube-scheduler": {"podInitialBackoffSeconds": 2},
+        "kube-proxy": {"configSyncPeriod": "10m"},
     });
     write("overrides.json", &overrides.to_string());
+}
+
+/// The smallest image that there is, as `docker save` writes one.
+fn write_image(path: &std::path::Path) {
+    let layer = vec![0; 1024];
+    let rootfs = json!({"type": "layers", "diff_ids": [format!("sha256:{}", Digest::of(&layer))]});
+    let config = json!({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": rootfs}).to_string();
+    let manifest = json!([{"Config": "config.json", "RepoTags": ["app:1"], "Layers": ["app-layer.tar"]}]).to_string();
+    let mut archive = tar::Builder::new(fs_err::File::create(path).unwrap());
+    let files = [("manifest.json", manifest.as_bytes()), ("config.json", config.as_bytes()), ("app-layer.tar", &layer)];
+    for (name, bytes) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, bytes).unwrap();
+    }
+    archive.into_inner().unwrap();
 }
 
 /// Settings of components that this test does not know: a new one is to be shown here as well.
@@ -174,6 +242,7 @@ struct Effective {
     kubelet: Value,
     flagz: String,
     scheduler: Value,
+    kube_proxy: Value,
     commands: String,
     pods: Value,
 }
@@ -181,6 +250,13 @@ struct Effective {
 fn kubelet(site: &Site, node: &str) -> Value {
     let text = site.kubectl(&["get", "--raw", &format!("/api/v1/nodes/{node}/proxy/configz")]);
     serde_json::from_str::<Value>(&text).unwrap()["kubeletconfig"].clone()
+}
+
+/// What kube-proxy reads, and has read: `up` waits for pods of this configuration.
+fn kube_proxy(site: &Site) -> Value {
+    let args = ["get", "configmap", "kube-proxy", "--namespace=kube-system", "--output=json"];
+    let map: Value = serde_json::from_str(&site.kubectl(&args)).unwrap();
+    serde_saphyr::from_str(map["data"]["config.yaml"].as_str().unwrap()).unwrap()
 }
 
 impl Effective {
@@ -193,6 +269,7 @@ impl Effective {
             flagz: site.kubectl(&["get", "--raw", "/flagz"]),
             scheduler: serde_saphyr::from_str(&file).unwrap(),
             commands: on_host(site, CONTROL_PLANE, every),
+            kube_proxy: kube_proxy(site),
             pods: serde_json::from_str(&pods).unwrap(),
         }
     }
@@ -215,7 +292,11 @@ impl Effective {
         let component = assignment.component;
         match &assignment.destination {
             Destination::Field(path) => {
-                let config = if component == ComponentName::Kubelet { &self.kubelet } else { &self.scheduler };
+                let config = match component {
+                    ComponentName::Kubelet => &self.kubelet,
+                    ComponentName::KubeProxy => &self.kube_proxy,
+                    _ => &self.scheduler,
+                };
                 // kubelet leaves out what is false.
                 let found = path.iter().try_fold(config, |value, part| value.get(part));
                 contains(found.unwrap_or(&Value::Bool(false)), &assignment.value)
@@ -263,8 +344,9 @@ fn every_setting_of_a_component_shows_in_what_runs() {
     let mut words = vec!["config", "set"];
     words.extend(pairs.iter().map(String::as_str));
     site.ok(&words);
-    fs_err::set_permissions(site.dir.join("webhook.conf"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
-        .unwrap();
+    for name in ["webhook.conf", "registry.json"] {
+        fs_err::set_permissions(site.dir.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
     let settings = Settings::load(&site.dir.join(".config.json"), &TreeSource::embedded()).unwrap();
     assert_eq!(find_forgotten(&settings), Vec::<String>::new(), "settings of components that are not flipped here");
     assert_eq!(site.ok(&["config", "check"]).code, Some(0));
@@ -285,9 +367,12 @@ fn every_setting_of_a_component_shows_in_what_runs() {
     assert_eq!(missing, Vec::<String>::new(), "of {} that show {seen}", assignments.len());
     assert!(seen > FLIPPED.len(), "{seen}");
     further_settings_show(&site, &effective);
+    the_container_runtime_is_what_the_settings_say(&site);
     overrides_show(&site, &effective);
+    settings_of_hosts_show(&site);
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
     what_is_read_again_restarts_nothing_and_the_rest_restarts_its_reader(&site);
+    settings_of_hosts_go(&site);
     site.ok(&["down", "--yes"]);
 }
 
@@ -298,6 +383,7 @@ fn further_settings_show(site: &Site, effective: &Effective) {
         ("enable-admission-plugins", "NodeRestriction,PodNodeSelector"),
         ("service-account-issuer", "https://oidc.example.com/it,https://kubernetes.default.svc.cluster.local"),
         ("feature-gates", "ContextualLogging=false"),
+        ("service-node-port-range", "31000-31999"),
     ] {
         let listed = effective.commands.lines().filter_map(|line| line.strip_prefix(&format!("--{flag}=")));
         let listed = listed.collect::<Vec<_>>().join(",");
@@ -313,6 +399,13 @@ fn further_settings_show(site: &Site, effective: &Effective) {
     assert_eq!(effective.scheduler["podMaxBackoffSeconds"], 20);
     let node = site.kubectl(&["get", "node", WORKER, "--output=jsonpath={.metadata.labels.environment}"]);
     assert_eq!(node, "staging");
+    let certificate = ran("cat /etc/kubernetes/kube-apiserver/server.crt");
+    let (_, pem) = x509_parser::pem::parse_x509_pem(certificate.as_bytes()).unwrap();
+    let certificate = pem.parse_x509().unwrap();
+    let left = certificate.validity().not_after.timestamp() - jiff::Timestamp::now().as_second();
+    assert!((719 * 3600..=720 * 3600).contains(&left), "{left}");
+    assert!(certificate.public_key().raw.len() > 100, "a key of P-384 is longer than one of P-256");
+    assert_eq!(effective.kubelet["reservedMemory"][0]["numaNode"], 0);
     let authentication = ran("cat /etc/kubernetes/kube-apiserver/authentication.yaml");
     insta::assert_snapshot!("settings_authentication", authentication);
     let admission = ran("cat /etc/kubernetes/kube-apiserver/admission.yaml");
@@ -324,6 +417,108 @@ fn further_settings_show(site: &Site, effective: &Effective) {
     assert_eq!(stored.trim(), "0", "a ConfigMap is encrypted in etcd");
     let audited = ran("tail -n 50 /var/log/kubernetes/audit.log");
     assert!(audited.contains("\"level\":\"Metadata\"") && !audited.contains("RequestReceived"), "the own policy");
+}
+
+/// What is in force on a host of the settings of hosts.
+fn host_state(site: &Site, node: &str) -> String {
+    on_host(
+        site,
+        node,
+        "cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/ip_local_port_range | tr '\\t' ' '
+         grep -h -E 'somaxconn|port_range' /etc/sysctl.d/90-turnup.conf
+         getent hosts registry.example.com six.example.com
+         grep 'open files' /proc/$(pidof -s containerd)/limits | tr -s ' '
+         ls /etc/kubernetes/manifests/own.yaml 2>/dev/null || true",
+    )
+}
+
+/// All values in files of this name in the cgroups of local hosts on this machine.
+fn limits(file: &str) -> String {
+    let find = format!("find /sys/fs/cgroup -maxdepth 4 -path '*/turnup-*' -name {file} -exec cat {{}} +");
+    Run::new("sh").args(["-c", &find]).dir("/").output().map(|output| output.stdout).unwrap_or_default()
+}
+
+fn settings_of_hosts_show(site: &Site) {
+    let common = "4097\n20000 60000\nnet.core.somaxconn = 4097\nnet.ipv4.ip_local_port_range = 20000 60000\n\
+                  192.0.2.40 registry.example.com\n2001:db8::40 six.example.com\nMax open files 65536 65536 files";
+    let plain = |text: String| {
+        let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(plain(host_state(site, WORKER)), common);
+    assert_eq!(plain(host_state(site, CONTROL_PLANE)), format!("{common}\n/etc/kubernetes/manifests/own.yaml"));
+    let mode = on_host(site, CONTROL_PLANE, "stat --format=%a:%U /etc/kubernetes/manifests/own.yaml");
+    assert_eq!(mode.trim(), "600:root");
+    site.kubectl(&["get", "pod", "--namespace=kube-system", &format!("own-{CONTROL_PLANE}")]);
+    let (memory, cpu) = (limits("memory.max") + &limits("memory.limit_in_bytes"), limits("cpu.max"));
+    assert!(memory.contains("8388608000"), "{memory}");
+    let quota = cpu + &limits("cpu.cfs_quota_us");
+    assert!(quota.contains("350000"), "{quota}");
+}
+
+/// What was there before comes back, and a host that runs takes other limits.
+fn settings_of_hosts_go(site: &Site) {
+    site.ok(&["config", "set", "phase1.local.memory_limit=7000Mi", "phase1.local.cpu_limit="]);
+    let names = ["sysctls", "extra_hosts", "open_files", "static_pods"].map(|name| format!("phase2.host.{name}"));
+    let mut words = vec!["config", "unset"];
+    words.extend(names.iter().map(String::as_str));
+    site.ok(&words);
+    site.ok(&["up"]);
+    for node in [WORKER, CONTROL_PLANE] {
+        let state = host_state(site, node);
+        for gone in ["4097", "20000", "registry.example.com", "65536", "own.yaml"] {
+            assert!(!state.contains(gone), "{node}: {gone}: {state}");
+        }
+        assert!(!on_host(site, node, "cat /etc/hosts").contains("turnup:"), "{node}");
+    }
+    let pods = site.kubectl(&["get", "pods", "--namespace=kube-system", "--output=name"]);
+    assert!(!pods.contains("pod/own-"), "{pods}");
+    let memory = limits("memory.max") + &limits("memory.limit_in_bytes");
+    assert!(memory.contains("7340032000") && !memory.contains("8388608000"), "{memory}");
+    let quota = limits("cpu.max") + &limits("cpu.cfs_quota_us");
+    assert!(!quota.contains("350000"), "{quota}");
+}
+
+/// What containerd and kubelet of a worker say of themselves, and the files that they read at each
+/// pull.
+fn the_container_runtime_is_what_the_settings_say(site: &Site) {
+    let ran = |script: &str| on_host(site, WORKER, script);
+    let dump = ran("/opt/turnup/bin/containerd --config /etc/containerd/config.toml config dump 2>/dev/null");
+    let config: toml::Value = toml::from_str(&dump).unwrap();
+    assert_eq!(config["debug"]["level"].as_str(), Some("warn"), "{dump}");
+    let plugins = &config["plugins"];
+    assert_eq!(plugins["io.containerd.transfer.v1.local"]["max_concurrent_downloads"].as_integer(), Some(5));
+    let images = &plugins["io.containerd.cri.v1.images"];
+    assert_eq!(images["max_concurrent_downloads"].as_integer(), Some(3), "with another one it pulls in its old way");
+    assert_eq!(images["registry"]["config_path"].as_str(), Some("/etc/containerd/certs.d"));
+    let runtimes = &plugins["io.containerd.cri.v1.runtime"]["containerd"]["runtimes"];
+    assert_eq!(runtimes["other"]["runtime_type"].as_str(), Some("io.containerd.runc.v2"), "{runtimes}");
+    assert_eq!(runtimes["runc"]["options"]["BinaryName"].as_str(), Some("/opt/turnup/bin/runc"), "{runtimes}");
+    let mirrors = ran("cat /etc/containerd/certs.d/docker.io/hosts.toml");
+    assert!(mirrors.contains("https://mirror.example.com"), "{mirrors}");
+    assert_eq!(ran("stat --format='%a %u' /var/lib/kubelet/config.json").trim(), "600 0");
+    let names = ran("/opt/turnup/bin/ctr --namespace k8s.io images list --quiet");
+    for name in ["docker.io/library/app:1", "registry.example.com:5000/k8s/coredns:"] {
+        assert!(names.lines().any(|line| line.starts_with(name)), "{name}: {names}");
+    }
+    assert!(!names.contains("turnup.local/"), "{names}");
+    let used =
+        site.kubectl(&["get", "pods", "--all-namespaces", "--output=jsonpath={.items[*].spec.containers[*].image}"]);
+    assert!(used.split(' ').all(|image| image.starts_with("registry.example.com:5000/k8s/")), "{used}");
+    for program in ["containerd", "kubelet"] {
+        let environment = ran(&format!("tr '\\0' '\\n' </proc/$(pidof -s {program})/environ"));
+        for line in ["HTTP_PROXY=http://192.0.2.1:3128", "HTTPS_PROXY=http://192.0.2.1:3128"] {
+            assert!(environment.lines().any(|found| found == line), "{program}: {environment}");
+        }
+        let direct = environment.lines().find_map(|line| line.strip_prefix("NO_PROXY=")).unwrap();
+        for part in ["10.123.21.0/24", ".svc", ".cluster.local", ".example.com", "169.254.0.0/16"] {
+            assert!(direct.split(',').any(|entry| entry == part), "{program}: {direct}");
+        }
+    }
+    assert!(ran("cat /etc/apt/apt.conf.d/90turnup-proxy").contains("http://192.0.2.1:3128"));
+    let trusted =
+        ran("ls /usr/local/share/ca-certificates/turnup-proxy.crt /etc/ssl/certs/turnup-proxy.pem 2>/dev/null || true");
+    assert_eq!(trusted.lines().count(), 1, "{trusted}");
 }
 
 fn overrides_show(site: &Site, effective: &Effective) {
@@ -338,6 +533,9 @@ fn overrides_show(site: &Site, effective: &Effective) {
         assert!(effective.commands.lines().any(|line| line == flag), "{flag}");
     }
     assert_eq!(effective.scheduler["podInitialBackoffSeconds"], 2);
+    assert_eq!(effective.kube_proxy["configSyncPeriod"], "10m");
+    let mode = on_host(site, WORKER, "iptables-save --table=nat | grep --count KUBE-SVC");
+    assert_ne!(mode.trim(), "0", "kube-proxy works by iptables");
     let planned = site.ok(&["plan", "--set", "phase2.overrides.kubelet.maxPods=90"]);
     assert!(planned.out.contains("maxPods"), "{planned}");
     let refused = site.fails(3, &["plan", "--set", "phase2.overrides.kubelet.maxPod=90"]);

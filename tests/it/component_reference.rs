@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use turnup::artifacts::{Cache, Lock, NoProgress, Sources, read_help};
-use turnup::component::{ComponentReference, HelpFlag, Reference, versions_with};
+use turnup::component::{ComponentReference, HelpFlag, Reference, read_pflag, versions_with};
 use turnup::config::TreeSource;
 
 #[test]
@@ -55,7 +55,7 @@ fn differences(component: &ComponentReference, help: &BTreeMap<String, HelpFlag>
     let shown = component.flags.iter().filter(|(_, flag)| !flag.hidden).map(|(name, flag)| {
         let shown_type = flag.placeholder.as_ref().unwrap_or(&flag.type_name).clone();
         let (default, deprecated) = (flag.default.clone(), flag.deprecated.clone());
-        (name.clone(), HelpFlag { shown_type, default, deprecated })
+        (name.clone(), HelpFlag { shown_type, default, deprecated, words: flag.words.clone() })
     });
     let mut shown: BTreeMap<String, HelpFlag> = shown.collect();
     let mut told = Vec::new();
@@ -70,4 +70,24 @@ fn differences(component: &ComponentReference, help: &BTreeMap<String, HelpFlag>
     }
     told.extend(shown.keys().map(|name| format!("--{name} is not in the help")));
     told
+}
+
+#[test]
+fn names_that_a_list_may_have_come_from_the_help() {
+    let help = "Flags:\n\n      --plugins strings   On by default (A). Comma-delimited list of admission plugins: A, B. Any order.\n      \
+                --controllers strings   '*' is all.\n          All controllers: a-controller, b-controller\n          \
+                Disabled-by-default controllers: b-controller (default [*])\n";
+    let flags = read_pflag(help);
+    assert_eq!(flags["plugins"].words, ["A", "B"]);
+    assert_eq!(flags["controllers"].words, ["a-controller", "b-controller"]);
+    for version in Lock::embedded().unwrap().versions() {
+        let table = Reference::load(&TreeSource::embedded(), version).unwrap();
+        let controllers = table.component("kube-controller-manager").unwrap().flag("controllers").unwrap();
+        assert_eq!(controllers.unknown_word("*,token-cleaner-controller,-ttl-controller"), None);
+        assert_eq!(controllers.unknown_word("*,-ttl-controler"), Some("ttl-controler"));
+        assert_eq!(controllers.suggest_word("ttl-controler").as_deref(), Some("ttl-controller"));
+        let plugins = table.component("kube-apiserver").unwrap().flag("enable-admission-plugins").unwrap();
+        assert_eq!(plugins.unknown_word("PodNodeSelector,NodeRestriction"), None);
+        assert_eq!(plugins.unknown_word("PodNodeSelektor"), Some("PodNodeSelektor"));
+    }
 }

@@ -20,17 +20,20 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
         json!({"name": name, "command": "true", "after": [after]})
     };
     let hooks = json!([hook("a", "b"), hook("b", "a")]);
-    let groups = json!([{"name": "web", "role": "worker", "size": 1, "labels": {"node-role.kubernetes.io/web": "y"}}]);
+    let groups = json!([{"name": "web", "role": "worker", "size": 1, "labels": {"example.kubernetes.io/web": "y"}}]);
     let set = |settings: &[&str]| settings.iter().map(|&setting| setting.to_owned()).collect::<Vec<_>>();
     let aws = |more: String| vec!["phase1.cloud_provider=aws".to_owned(), URL.to_owned(), more];
     vec![
-        (set(&["phase2.proxy_mode=ipvs"]), "phase2.proxy_mode: not implemented in this version"),
-        (set(&["phase1.control_plane.count=3"]), "not implemented in this version on the target local"),
+        (set(&["phase3.dashboard=y"]), "phase3.dashboard: not implemented in this version"),
+        (
+            set(&["phase1.cloud_provider=aws", "phase1.user_data.method=push"]),
+            "phase1.user_data.method: push can be configured, but not turned up by this version",
+        ),
         (set(&["phase1.cloud_provider=aws"]), "phase1.user_data.artifacts_url: it is empty"),
         (set(&["phase1.cloud_provider=custom"]), "phase1.custom.module: it is empty"),
         (set(&["phase1.cloud_provider=baremetal"]), "phase1.baremetal.hosts_file: failed to open file"),
         (set(&["phase2.proxy_ca_file=corp.pem", "phase2.http_proxy=http://proxy:3128"]), "corp.pem is not there"),
-        (aws(format!("phase1.node_groups={groups}")), "the group web has the label node-role.kubernetes.io/web"),
+        (aws(format!("phase1.node_groups={groups}")), "the group web has the label example.kubernetes.io/web"),
         (vec![format!("phase2.host.file_assets={files}")], "turnup writes /var/lib/kubelet/config.yaml itself"),
         (vec![format!("phase2.host.hooks={hooks}")], "these units wait for each other"),
     ]
@@ -58,13 +61,15 @@ fn what_up_refuses_plan_and_config_check_refuse_in_the_same_words() {
 #[test]
 fn what_is_refused_by_name_has_the_command_that_mends_all_of_it() {
     let test_env = TestEnv::new("");
-    test_env.ok(&["config", "set", "phase1.control_plane.count=3", "phase2.proxy_mode=ipvs"]);
-    let next = "next: turnup config unset phase1.control_plane.count phase2.proxy_mode\n";
+    let push = "phase1.user_data.method=push";
+    test_env.ok(&["config", "set", "phase1.cloud_provider=aws", push, "phase3.dashboard=y"]);
+    let next = "next: turnup config unset phase1.user_data.method phase3.dashboard\n";
     for command in [&["config", "check"][..], &["plan"], &["up"], &["render"]] {
         let said = test_env.ends(3, command).err;
         assert!(said.ends_with(next), "{command:?}: {said}");
     }
-    test_env.ok(&["config", "unset", "phase1.control_plane.count", "phase2.proxy_mode"]);
+    test_env.ok(&["config", "unset", "phase1.user_data.method", "phase3.dashboard"]);
+    test_env.ok(&["config", "set", URL]);
     test_env.ok(&["config", "check"]);
 }
 
@@ -129,7 +134,7 @@ fn a_time_is_a_duration_everywhere() {
     test_env.ok(&["config", "defaults"]);
     for (timeout, code) in [("1h30m", 3), ("90s", 3), ("1.5h", 3), ("5", 2), ("0s", 2), ("1d", 2), ("-5m", 2)] {
         // Refused for its setting, once the command line is right.
-        let told = test_env.run(&["up", &format!("--max-duration={timeout}"), "--set", "phase2.proxy_mode=ipvs"]);
+        let told = test_env.run(&["up", &format!("--max-duration={timeout}"), "--set", "phase3.dashboard=y"]);
         assert_eq!(told.code, code, "{timeout}: {}", told.err);
         assert_eq!(told.err.contains("expected a duration such as 90s, 5m or 1h30m"), code == 2, "{}", told.err);
     }
@@ -187,10 +192,39 @@ fn what_does_not_count_has_no_value_and_what_was_answered_is_not_new() {
 #[test]
 fn a_setting_that_does_nothing_yet_is_said_to_when_it_is_set() {
     let test_env = TestEnv::new("config");
-    let said = test_env.ok(&["set", "phase2.proxy_mode=ipvs"]).err;
-    assert!(said.contains("phase2.proxy_mode: not implemented in this version"), "{said}");
+    let said = test_env.ok(&["set", "phase3.dashboard=y"]).err;
+    assert!(said.contains("phase3.dashboard: not implemented in this version"), "{said}");
     let said = test_env.ok(&["set", "phase1.num_nodes=3"]).err;
     assert!(!said.contains("not implemented"), "only of what is set: {said}");
+}
+
+/// Each setting that means nothing on a target is refused there, with the reason.
+#[test]
+fn a_setting_without_meaning_on_the_target_cannot_be_set() {
+    for (target, setting, why) in [
+        ("local", "phase1.etcd_volume.size_gb=4", "phase1.cloud_provider != \"local\""),
+        ("local", "phase1.api.exposure=dns", "phase1.cloud_provider != \"local\""),
+        ("local", "phase1.dns.domain=k8s.example.com", "phase1.cloud_provider = \"gce\""),
+        ("local", "phase1.tags=a=b", "phase1.cloud_provider != \"local\""),
+        ("baremetal", "phase1.api.exposure=load-balancer", "phase1.cloud_provider != \"baremetal\""),
+        ("baremetal", "phase1.ssh.authorized_key_files=", "phase1.cloud_provider != \"baremetal\""),
+        ("baremetal", "phase1.ssh.bastion=create", "on baremetal the machines exist already"),
+        ("custom", "phase1.dns.provider=route53", "phase1.cloud_provider = \"gce\""),
+    ] {
+        let test_env = TestEnv::new("");
+        let target = format!("phase1.cloud_provider={target}");
+        test_env.ok(&["config", "set", &target]);
+        let said = test_env.ends(3, &["config", "set", setting]).err;
+        assert!(said.contains(why), "{target} {setting}: {said}");
+    }
+    let test_env = TestEnv::new("");
+    let group = json!([{"name": "pool", "role": "worker", "size": 1, "spot": true}]);
+    let said = test_env.ends(3, &["config", "set", &format!("phase1.node_groups={group}")]).err;
+    assert!(said.contains("pool: spot: hosts of this machine have no spot of their own"), "{said}");
+    let group = json!([{"name": "control-plane", "role": "worker", "size": 1}]);
+    test_env.ok(&["config", "set", &format!("phase1.node_groups={group}")]);
+    let said = test_env.ends(3, &["config", "check"]).out;
+    assert!(said.contains("no name of a group of workers can begin with control-plane"), "{said}");
 }
 
 #[test]

@@ -320,5 +320,9 @@ fn files_that_are_named_must_be_there() {
     assert!(up.code == 3 && up.err.contains("corp.pem is not there"), "{}", up.err);
     test_env.write("corp.pem", "");
     let said = test_env.run(&["config", "check"]).out;
+    assert!(said.contains("phase2.proxy_ca_file: corp.pem has no certificate in PEM"), "{said}");
+    let authority = rcgen::generate_simple_self_signed(["proxy.example.com".to_owned()]).unwrap();
+    test_env.write("corp.pem", &authority.cert.pem());
+    let said = test_env.run(&["config", "check"]).out;
     assert!(!said.contains("corp.pem"), "{said}");
 }

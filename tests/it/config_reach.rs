@@ -339,6 +339,40 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
     );
 }
 
+/// What a file of the user's says is read when the component that an override points to it starts.
+#[test]
+fn a_file_that_an_override_names_belongs_to_its_pod() {
+    let test_env = test_env("local");
+    let path = "/etc/kubernetes/kube-apiserver/tracing.yaml";
+    test_env.write("overrides.yaml", &format!("kube-apiserver:\n  tracing-config-file: {path}\n"));
+    let files = |text: &str| format!(r#"[{{"name": "tracing", "path": "{path}", "content": "{text}"}}]"#);
+    let node_config = |text: &str| {
+        let changes = [("phase2.overrides", "overrides.yaml"), ("phase2.host.file_assets", &files(text))];
+        render(&test_env, &changes).unwrap()["node-config/kubernetes-control-plane-0.json"].clone()
+    };
+    let digest = |text: &str| {
+        let config: Value = serde_json::from_str(&node_config(text)).unwrap();
+        let files = config["files"].as_array().unwrap();
+        let pod = files.iter().find(|file| file["path"] == "/etc/kubernetes/manifests/kube-apiserver.yaml");
+        pod.unwrap()["content"].to_string()
+    };
+    assert_ne!(digest("a"), digest("b"));
+    assert_eq!(digest("a"), digest("a"));
+}
+
+/// Where there are no groups, all workers are the group `workers`.
+#[test]
+fn overrides_of_workers_reach_them_on_every_target() {
+    let test_env = test_env("local");
+    test_env.write("overrides.yaml", "groups:\n  workers:\n    kubelet:\n      maxPods: 57\n");
+    let files = render(&test_env, &[("phase2.overrides", "overrides.yaml")]).unwrap();
+    let has = |node: &str| files[&format!("node-config/kubernetes-{node}-0.json")].contains("57");
+    assert!(has("worker"), "the worker");
+    let pods =
+        |text: &str| serde_json::from_str::<Value>(text).unwrap()["files"].to_string().contains("\"maxPods\":57");
+    assert!(!pods(&files["node-config/kubernetes-control-plane-0.json"]), "the control plane");
+}
+
 #[test]
 fn render_writes_what_a_run_would_send_and_nothing_else() {
     let test_env = test_env("local");

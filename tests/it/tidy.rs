@@ -36,7 +36,7 @@ const MODULES: &[(&str, &str)] = &[
     ("wizard", "config terminal"),
     ("phase", "change exec failpoint format input parallel state step_id unknown"),
     ("report", "phase state terminal"),
-    ("artifacts", "atomic_file component document exec input phase"),
+    ("artifacts", "atomic_file component document exec input network parallel phase"),
     ("inventory", "config document format"),
     ("cloud", "artifacts config exec inventory unknown"),
     ("doctor", "artifacts cloud exec"),
@@ -48,7 +48,7 @@ const MODULES: &[(&str, &str)] = &[
     ("node", "artifacts atomic_file change cloud document exec failpoint input inventory parallel"),
     (
         "bootstrap",
-        "artifacts change cloud cluster component config document exec input inventory node parallel phase provision state unknown",
+        "artifacts atomic_file change cloud cluster component config document exec input inventory node parallel phase provision state unknown",
     ),
     ("addons", "artifacts bootstrap change cluster config document exec inventory phase unknown"),
     ("forecast", "addons bootstrap cluster config inventory node phase state unknown"),
@@ -70,6 +70,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/artifacts/", "the cache, which all clusters share"),
     ("src/support_bundle/archive.rs", "the support bundle, where the user wants it"),
     ("src/bench/", "clusters of its own in a directory of its own"),
+    ("src/bootstrap/user_kubeconfig.rs", "the operator's own kubeconfig, as kubectl does"),
     ("src/cli/kubeconfig.rs", "a kubeconfig for a colleague or for the safe, in the file of --to"),
     ("src/cli/completions.rs", "a completion script, in the file of --to"),
     ("src/cli/man.rs", "man pages, in the directory of --dir"),
@@ -314,9 +315,11 @@ fn the_later_phases_compare_no_target() {
 
 #[test]
 fn paths_of_hosts_stand_in_one_place() {
-    const KNOWN: [&str; 5] = [
+    const KNOWN: [&str; 6] = [
         // A script for a shell on the host.
         "src/support_bundle/hosts.rs",
+        // Below `node`, which it cannot name: where kubelet's root directory must not lie.
+        "src/config/host_system.rs",
         // Below `node`, which it cannot name: what a file of the user must not replace.
         "src/config/assets.rs",
         // Below `node` as well: where the scripts of own steps lie.

@@ -39,6 +39,8 @@ use super::node_config::{file_of, find_facts};
 use super::node_config_builder::{NodeConfigBuilder, with_placeholders};
 use super::node_target::{Group, NodeTarget};
 use super::pki::{Authority, Pki};
+use super::proxy::HostProxy;
+use super::runtime;
 use super::template;
 use super::usual_facts::usual_facts;
 
@@ -89,7 +91,7 @@ pub fn render(
     group: &Group,
     join: JoinParams<'_>,
 ) -> Result<Zeroizing<String>> {
-    let pki = Pki::new(&cluster.store);
+    let pki = Pki::of(cluster);
     cluster.store.create_dir("pki")?;
     pki.ensure_authority(Authority::Cluster, &cluster.settings.name)?;
     render_with(cluster, artifacts, facts, group, join, &pki.text("ca", "crt")?)
@@ -129,7 +131,10 @@ fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Re
     let url = blob_url(&boot.artifacts_url, cluster.version());
     let joins = boot.bootstrap_kubeconfig.is_some();
     let boot = Zeroizing::new(serde_json::to_vec(boot).context("what user data leaves on a host is no JSON")?);
+    // The unit is written as it is: nothing replaces a placeholder in it.
+    let proxy = HostProxy::find(cluster, &[]);
     let context = minijinja::context! {
+        proxy => proxy.as_ref().map(HostProxy::environment_of_tools).unwrap_or_default(),
         boot_file => boot_config::FILE,
         fetch_file => boot_config::FETCH_FILE,
         packages_file => boot_config::PACKAGES_FILE,
@@ -185,9 +190,11 @@ fn boot_of(
         api_here: None,
         assets,
         neighbors: Neighbors::default(),
+        hosts: vec![API_HOST.to_owned()],
         approver,
     };
     let (node_config, bootstrap_kubeconfig) = if group.role == Role::Worker {
+        runtime::require_no_credentials(cluster, &group.name)?;
         let server = format!("https://{API_HOST}:{}", cluster.settings.api_port);
         let identity = Identity::Token(JOIN_TOKEN);
         let text = kubeconfig::render(&cluster.settings.name, &server, authority, "bootstrap", &identity);

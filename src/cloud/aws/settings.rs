@@ -21,8 +21,6 @@ const KEPT: u64 = 13;
 /// The longest beginning of a Node's name. Amazon names hosts by their addresses: with
 /// `ip-255-255-255-255` behind it and a dash, a Node's name has at most 63 characters.
 const HOST_NAME_PREFIX: usize = 63 - 19;
-/// Device names for further volumes: `/dev/sdf` to `/dev/sdp`.
-const MOST_VOLUMES: usize = 11;
 /// Tags of one resource are at most 50; turnup's own and the autoscaler's need room.
 const MOST_TAGS: usize = 30;
 
@@ -403,15 +401,6 @@ impl AwsSettings {
             let own = group.disk_type != self.own_types[1];
             let key = if own { in_group("disk_type", name) } else { "phase1.aws.disk_type".to_owned() };
             disk.check(&key, &in_group("disk_gb", name), "phase1.aws.disk_iops")?;
-            if group.volumes.len() > MOST_VOLUMES {
-                let why =
-                    format!("{} for the group {name}, and a machine has names for {MOST_VOLUMES}", group.volumes.len());
-                return Err(refused("phase1.data_volumes", why).hint("make fewer, larger ones"));
-            }
-            for volume in &group.volumes {
-                let key = format!("phase1.data_volumes ({})", volume.name);
-                Disk { kind: &volume.kind, size_gb: volume.size_gb, iops }.check(&key, &key, "phase1.aws.disk_iops")?;
-            }
         }
         Ok(())
     }

@@ -375,16 +375,6 @@ impl AzureSettings {
         for zone in &group.zones {
             self.check_zone(&format!("phase1.azure.zones (group {name})"), zone)?;
         }
-        for volume in &group.volumes {
-            let key = format!("phase1.data_volumes ({})", volume.name);
-            if !ROOT_DISKS.contains(&volume.kind.as_str()) && volume.kind != PREMIUM_V2 {
-                return Err(no_disk(&key, &volume.kind));
-            }
-            if volume.kind == PREMIUM_V2 && group.zones.is_empty() {
-                return Err(refused(&key, format!("{PREMIUM_V2} is only for machines in zones")));
-            }
-            require_premium(&key, &volume.kind, &size)?;
-        }
         check_tags(&format!("phase1.node_groups: tags of {name}"), &group.tags)
     }
 

@@ -95,7 +95,7 @@ fn a_table_of_another_party_cannot_say_everything() {
         "kubernetes": "1.36.3",
         "components": { "kubelet": {
             "version": "1.36.3",
-            "flags": { "v": { "type": "Level", "placeholder": "N", "default": "1", "deprecated": "no more" } },
+            "flags": { "v": { "type": "Level", "placeholder": "N", "default": "1", "deprecated": "no more", "words": ["a"] } },
             "files": { "KubeletConfiguration": {
                 "api_version": "kubelet.config.k8s.io/v1beta1",
                 "fields": { "maxPods": { "type": "int", "default": "110" } }

@@ -62,6 +62,7 @@ impl List<'_> {
         Ok(Host {
             name: listed.name.clone(),
             role: listed.role,
+            group: String::new(),
             address: listed.address.into(),
             // A reinstalled host has made a new key.
             instance: format!("key-{}", &digest[..16]),

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::error::{Context as _, Result};
+use crate::error::{Context as _, Error, Result};
 use crate::exec::signals;
 use crate::failpoint;
+
+use super::spec::HostSpec;
 
 const MOUNT: &str = "/sys/fs/cgroup";
 /// How long killed processes may take to leave.
@@ -56,6 +58,59 @@ pub(super) fn remove(machine: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes the limits of a host into its cgroup, and takes away those that its description says
+/// nothing of.
+pub(super) fn limit(spec: &HostSpec) -> Result<()> {
+    let dirs: Vec<PathBuf> = hierarchies()?.into_iter().map(|root| root.join(&spec.machine)).collect();
+    limit_in(&dirs, spec)
+}
+
+/// Microseconds of the period that the quota of a CPU limit is a part of: the kernel's default.
+const PERIOD: u64 = 100_000;
+
+/// In the directories of the host in all hierarchies: with one for each controller (v1), or with
+/// one for all (v2).
+fn limit_in(dirs: &[PathBuf], spec: &HostSpec) -> Result<()> {
+    let quota = spec.cpu_millis.map(|millis| millis * PERIOD / 1000);
+    let text = |value: Option<u64>, none: &str| value.map_or_else(|| none.to_owned(), |value| value.to_string());
+    let files = [
+        ("memory", spec.memory.is_some(), "memory.max", text(spec.memory, "max")),
+        ("memory", spec.memory.is_some(), "memory.limit_in_bytes", text(spec.memory, "-1")),
+        ("cpu", quota.is_some(), "cpu.max", format!("{} {PERIOD}", text(quota, "max"))),
+        ("cpu", quota.is_some(), "cpu.cfs_quota_us", text(quota, "-1")),
+    ];
+    for controller in ["memory", "cpu"] {
+        let mut found = false;
+        let own = files.iter().filter(|(of, ..)| *of == controller);
+        for path in own.clone().flat_map(|(_, _, file, value)| dirs.iter().map(move |dir| (dir.join(file), value))) {
+            let (path, value) = path;
+            if path.exists() {
+                found = true;
+                failpoint::pass(format_args!("limit {}: before", path.display()));
+                fs_err::write(&path, value).map_err(|error| refused(controller, spec).source(error))?;
+            }
+        }
+        if !found && own.clone().any(|(_, wanted, ..)| *wanted) {
+            return Err(refused(controller, spec).evidence(format!("no cgroup of it has the controller {controller}")));
+        }
+    }
+    Ok(())
+}
+
+fn refused(controller: &str, spec: &HostSpec) -> Error {
+    let message = format!("this machine's kernel refuses the {controller} limit of host {}", spec.name);
+    Error::precondition(message).hint(format!(
+        "set phase1.local.{controller}_limit to more than the host uses now, or to nothing; then turnup up"
+    ))
+}
+
+/// The same as properties of a unit of systemd (systemd.resource-control(5)).
+pub(super) fn properties(spec: &HostSpec) -> [String; 2] {
+    let memory = spec.memory.map_or_else(|| "infinity".to_owned(), |bytes| bytes.to_string());
+    let cpu = spec.cpu_millis.map_or_else(String::new, |millis| format!("{}.{}%", millis / 10, millis % 10));
+    [format!("MemoryMax={memory}"), format!("CPUQuota={cpu}")]
 }
 
 fn kill_all(dir: &Path) {
@@ -114,4 +169,57 @@ fn remove_tree(dir: &Path) -> Result<()> {
     }
     fs_err::remove_dir(dir)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+    use super::*;
+
+    fn spec(memory: Option<u64>, cpu_millis: Option<u64>) -> HostSpec {
+        let spec = serde_json::json!({
+            "name": "a", "machine": "m", "interface": "i", "address": "10.0.0.2", "dir": "/d", "root": "/r",
+            "network": {"bridge": "b", "gateway": "10.0.0.1", "prefix": 24, "open_ports": []},
+            "authorized_keys": "/k", "host_key": "/h", "blobs": "/b",
+        });
+        HostSpec { memory, cpu_millis, ..serde_json::from_value(spec).unwrap() }
+    }
+
+    #[test]
+    fn limits_are_written_where_the_controllers_are_and_lifted_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = ["memory", "cpu", "named"].map(|name| dir.path().join(name));
+        for (dir, file) in dirs.iter().zip(["memory.limit_in_bytes", "cpu.cfs_quota_us", "cgroup.procs"]) {
+            fs_err::create_dir(dir).unwrap();
+            fs_err::write(dir.join(file), "").unwrap();
+        }
+        let read = |at: usize, file: &str| fs_err::read_to_string(dirs[at].join(file)).unwrap();
+        limit_in(&dirs, &spec(Some(1 << 31), Some(1500))).unwrap();
+        assert_eq!(
+            (read(0, "memory.limit_in_bytes"), read(1, "cpu.cfs_quota_us")),
+            ("2147483648".into(), "150000".into())
+        );
+        limit_in(&dirs, &spec(None, None)).unwrap();
+        assert_eq!((read(0, "memory.limit_in_bytes"), read(1, "cpu.cfs_quota_us")), ("-1".into(), "-1".into()));
+        assert!(!dirs[2].join("memory.max").exists());
+
+        let unified = [dir.path().join("unified")];
+        fs_err::create_dir(&unified[0]).unwrap();
+        limit_in(&unified, &spec(None, None)).unwrap();
+        let error = limit_in(&unified, &spec(None, Some(500))).unwrap_err();
+        assert!(error.message().contains("refuses the cpu limit of host a"), "{}", error.message());
+        for file in ["memory.max", "cpu.max"] {
+            fs_err::write(unified[0].join(file), "").unwrap();
+        }
+        limit_in(&unified, &spec(None, Some(500))).unwrap();
+        assert_eq!(fs_err::read_to_string(unified[0].join("cpu.max")).unwrap(), "50000 100000");
+        assert_eq!(fs_err::read_to_string(unified[0].join("memory.max")).unwrap(), "max");
+    }
+
+    #[test]
+    fn systemd_gets_the_same_limits() {
+        assert_eq!(properties(&spec(Some(1024), Some(1250))), ["MemoryMax=1024", "CPUQuota=125.0%"]);
+        assert_eq!(properties(&spec(None, None)), ["MemoryMax=infinity", "CPUQuota="]);
+    }
 }

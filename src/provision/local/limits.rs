@@ -14,9 +14,9 @@ const INSTANCES: &str = "/proc/sys/fs/inotify/max_user_instances";
 /// What the limit was, and what it was raised to; below the registry's directory.
 const RAISED: &str = "inotify-instances";
 /// What systemd, containerd, kubelet and the addons of one host hold, measured; and what the
-/// control plane's pods hold besides.
+/// pods of one control-plane host hold besides.
 const OF_A_HOST: usize = 18;
-const OF_THE_CONTROL_PLANE: usize = 16;
+const OF_A_CONTROL_PLANE: usize = 16;
 
 /// What was done to the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +35,12 @@ impl fmt::Display for Raised {
     }
 }
 
-/// Lets this machine watch enough files for so many more hosts: else containerd and kubelet would
-/// not start on the last ones. None where the limit is high enough.
-pub fn make_room(hosts: usize) -> Result<Option<Raised>> {
-    make_room_in(Path::new(INSTANCES), Path::new(registry::DIR), hosts, count_instances())
+/// Lets this machine watch enough files for so many more hosts, of which some are control-plane
+/// hosts: else containerd and kubelet would not start on the last ones. None where the limit is
+/// high enough.
+pub fn make_room(hosts: usize, control_planes: usize) -> Result<Option<Raised>> {
+    let needed = hosts * OF_A_HOST + control_planes.max(1) * OF_A_CONTROL_PLANE;
+    make_room_in(Path::new(INSTANCES), Path::new(registry::DIR), hosts, needed, count_instances())
 }
 
 /// Gives the limit back the value that it had, unless another hand has changed it since.
@@ -46,9 +48,9 @@ pub(super) fn restore() -> Result<()> {
     restore_in(Path::new(INSTANCES), Path::new(registry::DIR))
 }
 
-fn make_room_in(limit: &Path, dir: &Path, hosts: usize, used: usize) -> Result<Option<Raised>> {
+fn make_room_in(limit: &Path, dir: &Path, hosts: usize, more: usize, used: usize) -> Result<Option<Raised>> {
     let from = read_limit(limit);
-    let needed = used + hosts * OF_A_HOST + OF_THE_CONTROL_PLANE;
+    let needed = used + more;
     if hosts == 0 || needed <= from {
         return Ok(None);
     }
@@ -60,8 +62,7 @@ fn make_room_in(limit: &Path, dir: &Path, hosts: usize, used: usize) -> Result<O
     replace(&dir.join(RAISED), record.as_bytes(), FileMode::Exact(0o600)).context("cannot record the inotify limit")?;
     fs_err::write(limit, raised.to.to_string()).map_err(|error| {
         let message = format!(
-            "{hosts} more hosts need about {} inotify instances; this machine allows {from}, and {used} are in use",
-            needed - used
+            "{hosts} more hosts need about {more} inotify instances; this machine allows {from}, and {used} are in use"
         );
         let hint = format!("sysctl -w fs.inotify.max_user_instances={}", raised.to);
         Error::precondition(message).source(error).hint(hint)
@@ -109,15 +110,15 @@ mod tests {
         let (limit, run) = (dir.path().join("limit"), dir.path().join("run"));
         fs_err::write(&limit, "128\n").unwrap();
         let now = || fs_err::read_to_string(&limit).unwrap();
-        assert_eq!(make_room_in(&limit, &run, 2, 70).unwrap(), None, "122 fit");
-        assert_eq!(make_room_in(&limit, &run, 0, 500).unwrap(), None, "no host is to start");
-        let raised = make_room_in(&limit, &run, 2, 100).unwrap().unwrap();
+        assert_eq!(make_room_in(&limit, &run, 2, 52, 70).unwrap(), None, "122 fit");
+        assert_eq!(make_room_in(&limit, &run, 0, 16, 500).unwrap(), None, "no host is to start");
+        let raised = make_room_in(&limit, &run, 2, 52, 100).unwrap().unwrap();
         assert_eq!(
             raised.to_string(),
             "fs.inotify.max_user_instances raised from 128 to 512 until the last local host is gone"
         );
         assert_eq!(now(), "512");
-        assert_eq!(make_room_in(&limit, &run, 30, 100).unwrap().unwrap(), Raised { from: 512, to: 2048 });
+        assert_eq!(make_room_in(&limit, &run, 30, 556, 100).unwrap().unwrap(), Raised { from: 512, to: 2048 });
         restore_in(&limit, &run).unwrap();
         assert_eq!(now(), "128", "what it was before the first raise");
         restore_in(&limit, &run).unwrap();
@@ -128,7 +129,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (limit, run) = (dir.path().join("limit"), dir.path().join("run"));
         fs_err::write(&limit, "128\n").unwrap();
-        make_room_in(&limit, &run, 2, 100).unwrap();
+        make_room_in(&limit, &run, 2, 52, 100).unwrap();
         fs_err::write(&limit, "8192\n").unwrap();
         restore_in(&limit, &run).unwrap();
         assert_eq!(fs_err::read_to_string(&limit).unwrap(), "8192\n");
@@ -140,7 +141,7 @@ mod tests {
         // Read only even for root: the most groups of a process.
         let limit = Path::new("/proc/sys/kernel/ngroups_max");
         let used = read_limit(limit);
-        let error = make_room_in(limit, dir.path(), 2, used).unwrap_err();
+        let error = make_room_in(limit, dir.path(), 2, 52, used).unwrap_err();
         assert!(error.message().starts_with("2 more hosts need about 52 inotify instances"), "{}", error.message());
         assert!(error.next().is_some_and(|next| next.starts_with("sysctl -w fs.inotify.max_user_instances=")));
     }

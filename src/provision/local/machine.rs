@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{Error, Result};
-use crate::exec::{detach::detach, signals};
+use crate::exec::{Run, detach::detach, signals};
 use crate::failpoint;
 
 use super::registry::LocalHost;
-use super::spec::{BLOBS, HostSpec, NetworkSpec};
+use super::spec::{BALANCER, BLOBS, HostSpec, NetworkSpec};
 use super::{Status, cgroup, limits, network, registry, storage};
 
 /// How long systemd inside may take to reach sshd.
@@ -24,6 +24,9 @@ const BOOT: Duration = Duration::from_mins(1);
 const POWER_OFF: Duration = Duration::from_secs(20);
 /// The unit that makes the container fit for a kubelet.
 const UNIT: &str = "turnup-local.service";
+/// The unit of a load balancer, and the program that it runs.
+const BALANCER_UNIT: &str = "turnup-balancer.service";
+const PROGRAM: &str = "usr/local/bin/turnup";
 /// What of sshd's own configuration Debian's includes first, and so counts.
 const SSHD: &str = "etc/ssh/sshd_config.d/turnup.conf";
 
@@ -39,6 +42,10 @@ pub struct Identity {
     pub unit: Vec<u8>,
     /// The configuration of sshd.
     pub sshd: Vec<u8>,
+    /// The unit of a load balancer.
+    pub balancer: Vec<u8>,
+    /// turnup itself, which a load balancer runs.
+    pub program: PathBuf,
 }
 
 /// Makes the host and starts it, or completes and starts what an earlier call left.
@@ -73,6 +80,26 @@ fn start_recorded(spec: &HostSpec) -> Result<()> {
         boot(spec)?;
     }
     failpoint::around(format_args!("wait for sshd"), || wait_for_sshd(spec))
+}
+
+/// Gives a host that runs the limits of its description, and takes away those that it says nothing
+/// of. One that does not run gets them when it starts.
+pub fn limit_host(spec: &HostSpec) -> Result<()> {
+    let _inside = failpoint::within(format_args!("limit host {}", spec.name));
+    if leader(&spec.machine)?.is_none() {
+        return Ok(());
+    }
+    if has_systemd() {
+        let unit = format!("{}.service", spec.machine);
+        let run = Run::new("systemctl").args(["set-property", "--runtime", &unit]).args(cgroup::properties(spec));
+        return run.dir("/").succeed().map(drop);
+    }
+    cgroup::limit(spec)
+}
+
+/// Whether systemd is this machine's init, and so makes cgroups.
+fn has_systemd() -> bool {
+    Path::new("/run/systemd/system").exists()
 }
 
 /// What is there of the host.
@@ -138,15 +165,30 @@ fn write_identity(spec: &HostSpec, identity: &Identity) -> Result<()> {
     // packet reaches.
     fs_err::write(root.join("etc/resolv.conf"), format!("nameserver {}\n", spec.network.gateway))?;
     point("names");
-    fs_err::write(root.join("etc/systemd/system").join(UNIT), &identity.unit)?;
+    enable(&root, UNIT, "sysinit", &identity.unit)?;
     point("unit");
-    let wants = root.join("etc/systemd/system/sysinit.target.wants");
-    fs_err::create_dir_all(&wants)?;
-    let link = wants.join(UNIT);
-    if !link.is_symlink() {
-        symlink(format!("../{UNIT}"), link)?;
+    if spec.balancer.is_some() {
+        // A copy: the host starts after this program was replaced, too.
+        let program = root.join(PROGRAM);
+        fs_err::copy(&identity.program, &program)?;
+        fs_err::set_permissions(&program, PermissionsExt::from_mode(0o755))?;
+        enable(&root, BALANCER_UNIT, "multi-user", &identity.balancer)?;
+        point("balancer");
     }
     point("after");
+    Ok(())
+}
+
+/// Writes a unit that starts with this target.
+fn enable(root: &Path, unit: &str, target: &str, text: &[u8]) -> Result<()> {
+    let units = root.join("etc/systemd/system");
+    fs_err::write(units.join(unit), text)?;
+    let wants = units.join(format!("{target}.target.wants"));
+    fs_err::create_dir_all(&wants)?;
+    let link = wants.join(unit);
+    if !link.is_symlink() {
+        symlink(format!("../{unit}"), link)?;
+    }
     Ok(())
 }
 
@@ -156,13 +198,16 @@ fn boot(spec: &HostSpec) -> Result<()> {
     // is the machine's.
     let env = [("SYSTEMD_NSPAWN_API_VFS_WRITABLE", "network")];
     let args = nspawn_args(spec);
-    if Path::new("/run/systemd/system").exists() {
+    if has_systemd() {
         // A unit of its own: systemd makes the cgroup, and the end of a login session does not end
         // the host.
         let mut words: Vec<OsString> = ["--quiet", "--collect", "--slice=machine.slice"].map(Into::into).into();
         words.push(format!("--unit={}", spec.machine).into());
         for property in ["Delegate=yes", "KillMode=mixed", "TasksMax=infinity", "Type=exec"] {
             words.push(format!("--property={property}").into());
+        }
+        if spec.memory.is_some() || spec.cpu_millis.is_some() {
+            words.extend(cgroup::properties(spec).iter().map(|property| format!("--property={property}").into()));
         }
         words.push(format!("--property=StandardOutput=append:{}", log.display()).into());
         words.push(format!("--setenv={}={}", env[0].0, env[0].1).into());
@@ -173,6 +218,7 @@ fn boot(spec: &HostSpec) -> Result<()> {
     // What a killed nspawn left must not share the root with the new one.
     cgroup::remove(&spec.machine)?;
     cgroup::enter(&spec.machine)?;
+    cgroup::limit(spec)?;
     detach("systemd-nspawn", &args, &env, &log)
 }
 
@@ -198,6 +244,7 @@ fn nspawn_args(spec: &HostSpec) -> Vec<OsString> {
         format!("--bind-ro={}:{BLOBS}", spec.blobs.display()),
     ];
     args.extend(storage::binds(spec));
+    args.extend(spec.balancer.iter().map(|dir| format!("--bind-ro={}:{BALANCER}", dir.display())));
     args.push("--boot".into());
     args.into_iter().map(Into::into).collect()
 }

@@ -126,6 +126,9 @@ mod tests {
             authorized_keys: "/keys".into(),
             host_key: "/key".into(),
             blobs: "/blobs".into(),
+            balancer: None,
+            memory: None,
+            cpu_millis: None,
         }
     }
 

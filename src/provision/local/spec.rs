@@ -54,10 +54,26 @@ pub struct HostSpec {
     pub host_key: PathBuf,
     /// The artifact cache's blobs, seen on the host at [`BLOBS`].
     pub blobs: PathBuf,
+    /// Of the load balancer of the API servers alone: the folder with its list of servers, seen on
+    /// the host at [`BALANCER`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancer: Option<PathBuf>,
+    /// The most memory that it may use, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// The most CPU time that it may use, in thousandths of a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_millis: Option<u64>,
 }
 
 /// Where a local host sees the artifact cache, read-only.
 pub const BLOBS: &str = "/var/cache/turnup/blobs";
+
+/// Where the load balancer sees its list of servers, read-only: a folder, so that a file that
+/// replaces the list is seen as well.
+pub const BALANCER: &str = "/etc/turnup/balancer";
+/// The file in it.
+pub const SERVERS: &str = "servers.json";
 
 /// How long another process that works on the same host may take to end: its start, or an orderly
 /// power-off.
@@ -67,6 +83,14 @@ impl HostSpec {
     /// Reads a spec.
     pub fn read(path: &Path) -> Result<Self> {
         read(path)
+    }
+
+    /// Its limits as one text, by which Terraform sees that they changed; empty without any.
+    #[must_use]
+    pub fn describe_limits(&self) -> String {
+        let memory = self.memory.map(|bytes| format!("memory={bytes}"));
+        let cpu = self.cpu_millis.map(|millis| format!("cpu={millis}m"));
+        memory.into_iter().chain(cpu).collect::<Vec<_>>().join(" ")
     }
 
     /// Waits until no other process works on this host, and keeps others waiting until the file is
@@ -109,6 +133,7 @@ fn fields() -> Fields {
         ("authorized_keys", "path"),
         ("host_key", "path"),
         ("blobs", "path"),
+        ("balancer", "path"),
     ]);
     host.with("network", network.clone()).and(network)
 }

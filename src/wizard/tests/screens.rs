@@ -26,7 +26,7 @@ screens! {
     addons: Session::ours().into("Phase 3: Deploying Addons").at("Number of CoreDNS replicas");
     wrong: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Service CIDR").press("<Enter><C-u>10.244.3.0/24<Enter>");
     wrong_from_above: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Service CIDR").press("<Enter><C-u>10.244.3.0/24<Enter><Esc><Esc>");
-    edit_right: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter>-2");
+    edit_right: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter><End>-2");
     edit_wrong: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter> 2");
     edit_number: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>10");
     edit_clash: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>1000");

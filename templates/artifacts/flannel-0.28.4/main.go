@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,13 +27,15 @@ import (
 	"github.com/flannel-io/flannel/pkg/ipmatch"
 	"github.com/flannel-io/flannel/pkg/subnet/kube"
 	"github.com/flannel-io/flannel/pkg/trafficmngr/nftables"
+	"sigs.k8s.io/knftables"
 )
 
 // Seconds between two looks at the nftables rules.
 const resyncSeconds = 30
 
 type options struct {
-	kubeconfig, netConf, cniConf, iface, health string
+	kubeconfig, netConf, cniConf, iface, health, noMasquerade string
+	mtu                                                       int
 }
 
 func main() {
@@ -42,6 +45,8 @@ func main() {
 	flag.StringVar(&o.cniConf, "cni-conf", "/etc/cni/net.d/10-flannel.conflist", "CNI configuration to write")
 	flag.StringVar(&o.iface, "iface", "", "address or name of the interface to other hosts; empty: the default route's")
 	flag.StringVar(&o.health, "health", "127.0.0.1:9251", "address of /healthz")
+	flag.StringVar(&o.noMasquerade, "no-masquerade", "", "IPv4 networks, separated by commas, to which pods keep their own addresses")
+	flag.IntVar(&o.mtu, "mtu", 0, "MTU of pods; 0: what the backend allows")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -90,11 +95,18 @@ func run(ctx context.Context, o options) error {
 		ip.IP6Net{}, ip.IP6Net{}, lease, resyncSeconds, false); err != nil {
 		return fmt.Errorf("masquerade rules: %w", err)
 	}
+	if err := keepAddresses(ctx, config.Network, o.noMasquerade); err != nil {
+		return fmt.Errorf("networks without masquerading: %w", err)
+	}
 	rules.SetupAndEnsureForwardRules(ctx, config.Network, config.IPv6Network, resyncSeconds)
 
 	group.Go(func() { network.Run(ctx) })
 	// Only now can a pod of this node reach the others, so only now may kubelet find a network.
-	if err := writeConf(o.cniConf, lease.Subnet.String(), network.MTU()); err != nil {
+	mtu := network.MTU()
+	if o.mtu > 0 {
+		mtu = o.mtu
+	}
+	if err := writeConf(o.cniConf, lease.Subnet.String(), mtu); err != nil {
 		return err
 	}
 	if err := subnets.CompleteLease(ctx, lease, &group); err != nil && ctx.Err() == nil {
@@ -105,6 +117,25 @@ func run(ctx context.Context, o options) error {
 	}
 	group.Wait()
 	return nil
+}
+
+// keepAddresses puts a rule before flannel's own, which it makes again at each start: connections to these networks leave its
+// chain before it masquerades them.
+func keepAddresses(ctx context.Context, pods ip.IP4Net, networks string) error {
+	if networks == "" {
+		return nil
+	}
+	nft, err := knftables.New(knftables.IPv4Family, "flannel-ipv4")
+	if err != nil {
+		return err
+	}
+	tx := nft.NewTransaction()
+	tx.Insert(&knftables.Rule{
+		Chain: "postrtg",
+		Rule: knftables.Concat("ip saddr", pods.String(), "ip daddr", "{", strings.ReplaceAll(networks, ",", ", "), "}",
+			"return"),
+	})
+	return nft.Run(ctx, tx)
 }
 
 func serveHealth(ctx context.Context, address string) error {

@@ -2,13 +2,14 @@
 # other.
 
 locals {
-  # What a host is made of, without the join token and tags: only this replaces hosts. It is another
+  # What a host is made of, without the join token and tags: only this replaces hosts. The empty list
+  # was once that of further volumes: without it all hosts would be replaced. It is another
   # template by name, and all else is another version of the same one, for the hosts that are made
   # from then on.
   group_templates = {
     for name, group in var.cluster.groups : name => nonsensitive(sha256(jsonencode(concat([
       group.machine_type, local.images[group.image == "" ? local.architectures[group.machine_type] : group.image].id, group.disk_gb,
-      group.disk_type, local.aws.disk_encrypted, local.aws.disk_kms_key, local.aws.disk_iops, group.spot, group.public_address, group.volumes,
+      group.disk_type, local.aws.disk_encrypted, local.aws.disk_kms_key, local.aws.disk_iops, group.spot, group.public_address, [],
       local.open_user_data[name], local.node_profile, local.key_pair, local.aws.security_groups, local.aws.cpu_credits,
       local.aws.detailed_monitoring,
     ], local.group_ipv6[name] ? ["ipv6"] : []))))
@@ -80,22 +81,6 @@ resource "aws_launch_template" "group" {
     }
   }
 
-  # Further volumes are /dev/sdf, /dev/sdg, … in the order of the list; EC2 recommends f to p for data.
-  dynamic "block_device_mappings" {
-    for_each = { for place, volume in each.value.volumes : format("%02d", place) => volume }
-    content {
-      device_name = "/dev/sd${substr("fghijklmnop", tonumber(block_device_mappings.key), 1)}"
-      ebs {
-        volume_size           = block_device_mappings.value.size_gb
-        volume_type           = block_device_mappings.value.type
-        iops                  = block_device_mappings.value.type == "gp2" ? null : local.aws.disk_iops
-        encrypted             = tostring(block_device_mappings.value.encrypted)
-        kms_key_id            = local.aws.disk_kms_key == "" || !block_device_mappings.value.encrypted ? null : local.aws.disk_kms_key
-        delete_on_termination = "true"
-      }
-    }
-  }
-
   metadata_options {
     http_endpoint               = "enabled"
     http_tokens                 = "required"
@@ -126,10 +111,6 @@ resource "aws_launch_template" "group" {
     precondition {
       condition     = local.user_data[each.key] == null || length(coalesce(local.user_data[each.key], "-")) <= local.longest_user_data
       error_message = "The user data of the group ${each.key} is larger than EC2's 16 KiB."
-    }
-    precondition {
-      condition     = length(each.value.volumes) <= 11
-      error_message = "The group ${each.key} has more than the 11 further volumes that have a name in EC2."
     }
   }
 }

@@ -26,8 +26,8 @@ locals {
       "etcd"          = { to = ["control-plane"], from = ["control-plane"], protocol = "tcp", ports = [2379, 2380], why = "etcd, clients and members; workers never" }
       "kubelet"       = { to = ["control-plane", "node"], from = ["control-plane", "node"], protocol = "tcp", ports = [10250, 10250], why = "kubelet: logs and exec from the API server, metrics from pods" }
       "vxlan"         = { to = ["control-plane", "node"], from = ["control-plane", "node"], protocol = "udp", ports = [8472, 8472], why = "Pods of different hosts, in the tunnel of flannel" }
-      "nodeports-tcp" = { to = ["node"], from = ["control-plane", "node"], protocol = "tcp", ports = [30000, 32767], why = "Node ports among hosts" }
-      "nodeports-udp" = { to = ["node"], from = ["control-plane", "node"], protocol = "udp", ports = [30000, 32767], why = "Node ports among hosts" }
+      "nodeports-tcp" = { to = ["node"], from = ["control-plane", "node"], protocol = "tcp", ports = var.cluster.networks.node_ports, why = "Node ports among hosts" }
+      "nodeports-udp" = { to = ["node"], from = ["control-plane", "node"], protocol = "udp", ports = var.cluster.networks.node_ports, why = "Node ports among hosts" }
       "icmp"          = { to = ["control-plane", "node"], from = ["control-plane", "node"], protocol = "icmp", ports = [-1, -1], why = "Path MTU and reachability among hosts" }
     },
     var.cluster.ipv6 ? {

@@ -7,8 +7,9 @@ variable "cluster" {
     kubernetes_version = string      # only for the description of templates
     tags               = map(string) # phase1.tags, on everything
     networks = object({
-      pods     = string # CIDR of pods
-      services = string # CIDR of Services
+      pods       = string                                   # CIDR of pods
+      services   = string                                   # CIDR of Services
+      node_ports = optional(list(number), [30000, 32767]) # the first and the last port of Services on hosts
     })
     ipv6 = optional(bool, false) # phase1.network.ipv6: hosts have IPv6 beside IPv4
     api = object({
@@ -72,12 +73,6 @@ variable "cluster" {
       tags            = map(string)
       max_unavailable = number # while a new template replaces hosts
       max_surge       = number
-      volumes = list(object({ # one more disk each, as /dev/sdf, /dev/sdg, …
-        name      = string
-        size_gb   = number
-        type      = string
-        encrypted = bool
-      }))
     }))
     aws = object({
       region                         = string

@@ -77,10 +77,10 @@ locals {
       }
       # What Azure's load balancers of Services ask: the Service's own port, or kube-proxy.
       node-port-health = {
-        priority = 175, protocol = "Tcp", ports = ["10256", "30000-32767"], from = { tag = "AzureLoadBalancer" }, to = local.only_nodes
+        priority = 175, protocol = "Tcp", ports = ["10256", join("-", var.cluster.networks.node_ports)], from = { tag = "AzureLoadBalancer" }, to = local.only_nodes
       }
       node-ports = {
-        priority = 180, protocol = "*", ports = ["30000-32767"], from = { roles = local.every_host }, to = local.every_host
+        priority = 180, protocol = "*", ports = [join("-", var.cluster.networks.node_ports)], from = { roles = local.every_host }, to = local.every_host
       }
     },
   )

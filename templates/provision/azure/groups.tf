@@ -88,17 +88,6 @@ resource "azurerm_linux_virtual_machine_scale_set" "fixed" {
     storage_account_type = each.value.disk_type
   }
 
-  dynamic "data_disk" {
-    for_each = each.value.volumes
-    content {
-      lun                  = data_disk.key
-      caching              = "None"
-      create_option        = "Empty"
-      disk_size_gb         = data_disk.value.size_gb
-      storage_account_type = data_disk.value.type
-    }
-  }
-
   network_interface {
     name                           = "host"
     primary                        = true
@@ -233,17 +222,6 @@ resource "azurerm_linux_virtual_machine_scale_set" "scaling" {
     caching              = "ReadWrite"
     disk_size_gb         = each.value.disk_gb
     storage_account_type = each.value.disk_type
-  }
-
-  dynamic "data_disk" {
-    for_each = each.value.volumes
-    content {
-      lun                  = data_disk.key
-      caching              = "None"
-      create_option        = "Empty"
-      disk_size_gb         = data_disk.value.size_gb
-      storage_account_type = data_disk.value.type
-    }
   }
 
   network_interface {

@@ -201,11 +201,11 @@ resource "google_compute_firewall" "pods" {
   }
   allow {
     protocol = "tcp"
-    ports    = ["10250", "30000-32767"]
+    ports    = ["10250", join("-", var.cluster.networks.node_ports)]
   }
   allow {
     protocol = "udp"
-    ports    = ["30000-32767"]
+    ports    = [join("-", var.cluster.networks.node_ports)]
   }
   allow {
     protocol = "icmp"

@@ -15,10 +15,10 @@ locals {
   ])
 
   # What a host is made of, as the template says it, without the join token: only this replaces
-  # hosts.
+  # hosts. The empty list was once that of further volumes: without it all hosts would be replaced.
   group_templates = {
     for name, group in var.cluster.groups : name => nonsensitive(sha256(jsonencode([
-      group.machine_type, group.image, group.disk_gb, group.disk_type, group.volumes, group.spot, group.public_address, group.tags,
+      group.machine_type, group.image, group.disk_gb, group.disk_type, [], group.spot, group.public_address, group.tags,
       contains(local.told, name) ? local.open_user_data[name] : sensitive(""), local.metadata, local.labels, local.gce.network_tags,
       local.gce.min_cpu_platform, local.gce.disk_kms_key, local.gce.shielded_vm, local.subnetwork, local.node_account, local.ipv6_access,
       var.cluster.kubernetes_version,
@@ -55,18 +55,6 @@ resource "google_compute_instance_template" "group" {
     dynamic "disk_encryption_key" {
       for_each = local.gce.disk_kms_key == "" ? [] : [local.gce.disk_kms_key]
       content { kms_key_self_link = disk_encryption_key.value }
-    }
-  }
-
-  dynamic "disk" {
-    for_each = each.value.volumes
-    content {
-      device_name  = disk.value.name
-      boot         = false
-      auto_delete  = true
-      type         = "PERSISTENT"
-      disk_size_gb = disk.value.size_gb
-      disk_type    = disk.value.type
     }
   }
 

@@ -12,10 +12,12 @@ variable "cluster" {
     api     = object({ host = string, port = number })
     network = object({ spec = string, digest = string, open_ports = list(number) })
     hosts = map(object({
-      role     = string
+      role     = string # control-plane, worker, or balancer: before several API servers
+      group    = string # the node group; empty for none
       address  = string
       spec     = string
       digest   = string
+      limits   = string
       host_key = string
       blobs    = string
     }))
@@ -59,6 +61,22 @@ resource "terraform_data" "host" {
   }
 }
 
+# Only hosts that have limits. A host gets them when it starts; this changes them while it runs, and lifts them when it goes: by
+# then the description says nothing of them.
+resource "terraform_data" "limits" {
+  for_each         = { for name, host in var.cluster.hosts : name => host if host.limits != "" }
+  input            = { spec = each.value.spec }
+  triggers_replace = [each.value.limits, terraform_data.host[each.key].id]
+
+  provisioner "local-exec" {
+    command = "\"$${TURNUP_EXE:-turnup}\" local host limit --spec '${self.input.spec}'"
+  }
+  provisioner "local-exec" {
+    when    = destroy
+    command = "\"$${TURNUP_EXE:-turnup}\" local host limit --spec '${self.input.spec}'"
+  }
+}
+
 output "inventory" {
   description = "The inventory of hosts for bootstrap: turnup.provision/1."
   value = {
@@ -70,11 +88,12 @@ output "inventory" {
       for name, host in var.cluster.hosts : {
         name     = name
         role     = host.role
+        group    = host.group
         address  = host.address
         instance = terraform_data.host[name].id
         ssh      = { user = "root", port = 22, host_key = host.host_key }
         blobs    = host.blobs
-      }
+      } if host.role != "balancer" # it becomes no node
     ]
   }
 }

@@ -30,7 +30,8 @@ pub(in crate::provision::baremetal) struct Requirements<'a> {
     pub(in crate::provision::baremetal) api_port: u16,
     /// The architecture of this turnup, which is copied to the hosts.
     pub(in crate::provision::baremetal) arch: &'a str,
-    pub(in crate::provision::baremetal) kube_proxy: bool,
+    /// Whether kube-proxy works by nftables.
+    pub(in crate::provision::baremetal) nftables: bool,
     /// The pods' network, in CIDR form.
     pub(in crate::provision::baremetal) pods: &'a str,
     /// Whether pods of different hosts speak through VXLAN.
@@ -103,9 +104,12 @@ impl HostCheck<'_> {
             self.fault(format!("its architecture is {}, and this turnup is made for {}", seen.arch, requirements.arch));
         }
         let kernel: Vec<u32> = seen.release.split(['.', '-']).take(2).filter_map(|part| part.parse().ok()).collect();
-        if requirements.kube_proxy && kernel.as_slice() < KERNEL.as_slice() {
+        if requirements.nftables && kernel.as_slice() < KERNEL.as_slice() {
             let [major, minor] = KERNEL;
-            self.fault(format!("its kernel is {}; kube-proxy needs {major}.{minor} or newer", seen.release));
+            self.fault(format!(
+                "its kernel is {}; kube-proxy needs {major}.{minor} or newer in the mode nftables",
+                seen.release
+            ));
         }
         match seen.systemd {
             None => self.fault("systemd is not its init: the node's services are units of systemd"),

@@ -49,7 +49,7 @@ fn judge_all(pairs: &[(&Host, HostReport)]) -> Findings {
     let requirements = Requirements {
         api_port: 6443,
         arch: "x86_64",
-        kube_proxy: true,
+        nftables: true,
         pods: "10.244.0.0/16",
         has_vxlan: true,
         runc: "1.5.2",

@@ -42,7 +42,8 @@ impl Action for Preflight {
             format!("{} {} {} {:?}{disk}\n", host.name, host.role.name(), host.address, host.ssh)
         };
         let hosts: String = self.0.inventory()?.hosts.iter().map(place).collect();
-        let settings = self.0.cluster.inputs(&["phase1.ssh", "phase2.api_port", "phase3.kube_proxy"]);
+        let settings =
+            self.0.cluster.inputs(&["phase1.ssh", "phase2.api_port", "phase2.proxy_mode", "phase3.kube_proxy"]);
         Ok(settings.with("hosts and ways to them", hosts))
     }
 
@@ -64,7 +65,7 @@ impl Action for Preflight {
         let requirements = Requirements {
             api_port: settings.api_port,
             arch: std::env::consts::ARCH,
-            kube_proxy: settings.addons.kube_proxy,
+            nftables: settings.addons.uses_nftables(),
             pods: &settings.pod_cidr.to_string(),
             has_vxlan: settings.addons.has_vxlan(),
             runc: &selection.binary("runc")?.version,

@@ -1,0 +1,230 @@
+//! The addons that turnup brings along, as `templates/addons/<addon>/addon.toml` describes them:
+//! what there is, in which order, and for which Kubernetes. What is rendered of them and applied
+//! is the matter of `addons`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::AddonSettings;
+use crate::config::TreeSource;
+use crate::error::{Error, Result};
+
+const DIR: &str = "templates/addons";
+/// The description of an addon, beside its manifests.
+const FILE: &str = "addon.toml";
+
+/// An addon; its manifests are the other files of the directory of its name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addon {
+    /// Its name: that of its directory, and of its main object.
+    pub name: String,
+    /// What it is for, in a few words.
+    pub summary: String,
+    /// The setting that switches it on: a bool of phase 3.
+    pub switch: String,
+    /// The image that it runs, which all nodes get; its version is the addon's.
+    pub image: String,
+    /// The kind of its main object, which is waited for: `DaemonSet` or `Deployment`.
+    pub main: String,
+    /// The addons that are applied before it, where they are on.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// The first minor version of Kubernetes that it is for: `1.35`.
+    pub first_kubernetes: Minor,
+    /// The last one.
+    pub last_kubernetes: Minor,
+}
+
+/// A minor version of Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Minor(u32, u32);
+
+impl TryFrom<String> for Minor {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::of(&text).filter(|_| text.matches('.').count() == 1).ok_or_else(|| format!("`{text}` is no MAJOR.MINOR"))
+    }
+}
+
+impl std::fmt::Display for Minor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+impl Minor {
+    /// That of a version such as `1.36.3`.
+    #[must_use]
+    pub fn of(version: &str) -> Option<Self> {
+        let mut parts = version.split('.').map(|part| part.parse().ok());
+        Some(Self(parts.next()??, parts.next()??))
+    }
+}
+
+impl Addon {
+    /// All addons of the tree, each after those that it needs, and otherwise by name.
+    ///
+    /// # Errors
+    ///
+    /// A description that is missing, or says what is not known; addons that need each other.
+    pub fn all(source: &TreeSource) -> Result<Vec<Self>> {
+        let mut found = BTreeMap::new();
+        for dir in directories(source) {
+            let file = format!("{DIR}/{dir}/{FILE}");
+            if source.files(&file).is_empty() {
+                let error = Error::config(format!("{DIR}/{dir} has no {FILE}"));
+                return Err(error.hint("describe the addon: CONTRIBUTING.md, \"Add an addon\""));
+            }
+            let addon: Self = toml::from_str(&source.read_text(&file)?)
+                .map_err(|error| Error::config(format!("{file}: {}", error.message())))?;
+            if addon.name != dir {
+                return Err(Error::config(format!("{file}: its name is {}, and its directory is {dir}", addon.name)));
+            }
+            found.insert(dir, addon);
+        }
+        sort(found)
+    }
+
+    /// The files of its manifests, sorted.
+    #[must_use]
+    pub fn manifests(&self, source: &TreeSource) -> Vec<String> {
+        let files = source.files(&format!("{DIR}/{}/", self.name)).into_iter();
+        files.filter(|file| !file.ends_with(&format!("/{FILE}"))).collect()
+    }
+
+    /// Whether it is switched on.
+    #[must_use]
+    pub fn is_on(&self, settings: &AddonSettings) -> bool {
+        let fields = serde_json::to_value(settings).unwrap_or_default();
+        fields[self.switch.trim_start_matches("phase3.")] == true
+    }
+
+    /// Why it is not for this Kubernetes; nothing when it is.
+    #[must_use]
+    pub fn skew(&self, kubernetes: &str) -> Option<String> {
+        let minor = Minor::of(kubernetes)?;
+        let fits = (self.first_kubernetes..=self.last_kubernetes).contains(&minor);
+        let (first, last) = (self.first_kubernetes, self.last_kubernetes);
+        (!fits).then(|| format!("it is for Kubernetes {first} to {last}, not for {kubernetes}"))
+    }
+
+    /// Refuses addons that are on and not for this Kubernetes.
+    pub(super) fn require_all_fit(source: &TreeSource, settings: &AddonSettings, kubernetes: &str) -> Result<()> {
+        for addon in Self::all(source)? {
+            if let Some(why) = addon.skew(kubernetes).filter(|_| addon.is_on(settings)) {
+                let message = format!("{}: the addon {}: {why}", addon.switch, addon.name);
+                let error = Error::config(message).evidence(format!("{DIR}/{}/{FILE} says so", addon.name));
+                return Err(error.hint(format!(
+                    "turnup config set {}=n, or another version: turnup config explain phase2.kubernetes_version",
+                    addon.switch
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn directories(source: &TreeSource) -> BTreeSet<String> {
+    let files = source.files(&format!("{DIR}/")).into_iter();
+    files
+        .filter_map(|file| Some(file.strip_prefix(DIR)?.trim_start_matches('/').split_once('/')?.0.to_owned()))
+        .collect()
+}
+
+fn sort(mut found: BTreeMap<String, Addon>) -> Result<Vec<Addon>> {
+    let unknown = found.values().find_map(|addon| {
+        let need = addon.needs.iter().find(|need| !found.contains_key(*need))?;
+        Some(format!("{DIR}/{}/{FILE}: it needs {need}, which is no addon", addon.name))
+    });
+    if let Some(message) = unknown {
+        return Err(Error::config(message));
+    }
+    let mut sorted: Vec<Addon> = Vec::new();
+    while !found.is_empty() {
+        let is_free = |addon: &&Addon| addon.needs.iter().all(|need| sorted.iter().any(|placed| placed.name == *need));
+        let Some(name) = found.values().find(is_free).map(|addon| addon.name.clone()) else {
+            let names: Vec<&str> = found.keys().map(String::as_str).collect();
+            return Err(Error::config(format!("{DIR}: the addons {} need each other", names.join(", "))));
+        };
+        sorted.extend(found.remove(&name));
+    }
+    Ok(sorted)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    const GOOD: &str = "name = \"a\"\nsummary = \"s\"\nswitch = \"phase3.dns\"\nimage = \"coredns\"\nmain = \"Deployment\"\n\
+        first_kubernetes = \"1.35\"\nlast_kubernetes = \"1.36\"\n";
+
+    fn all(addons: &[(&str, &str)]) -> Result<Vec<Addon>> {
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::write(dir.path().join("Kconfig"), "").unwrap();
+        fs_err::create_dir(dir.path().join("phases")).unwrap();
+        for (name, text) in addons {
+            fs_err::create_dir_all(dir.path().join(format!("templates/addons/{name}"))).unwrap();
+            fs_err::write(dir.path().join(format!("templates/addons/{name}/{name}.yaml")), "").unwrap();
+            if !text.is_empty() {
+                fs_err::write(dir.path().join(format!("templates/addons/{name}/addon.toml")), text).unwrap();
+            }
+        }
+        Addon::all(&TreeSource::find(dir.path()))
+    }
+
+    #[test]
+    fn our_addons_come_after_those_that_they_need() {
+        let source = TreeSource::embedded();
+        let names: Vec<String> = Addon::all(&source).unwrap().into_iter().map(|addon| addon.name).collect();
+        assert_eq!(names, ["flannel", "kube-proxy", "coredns"]);
+        assert_eq!(Addon::all(&source).unwrap()[2].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
+        let needy =
+            |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
+        let names = |addons: &[(&str, &str)]| -> Vec<String> {
+            all(addons).unwrap().into_iter().map(|addon| addon.name).collect()
+        };
+        assert_eq!(
+            names(&[("a", &needy("a", "\"c\"")), ("b", &needy("b", "")), ("c", &needy("c", "\"b\""))]),
+            ["b", "c", "a"]
+        );
+        let circle = all(&[("a", &needy("a", "\"b\"")), ("b", &needy("b", "\"a\""))]).unwrap_err();
+        assert_eq!(circle.message(), "templates/addons: the addons a, b need each other");
+    }
+
+    #[test]
+    fn a_description_that_is_missing_or_wrong_is_refused() {
+        for (text, why) in [
+            ("", "templates/addons/a has no addon.toml"),
+            (&*GOOD.replace("\"a\"", "\"b\""), "templates/addons/a/addon.toml: its name is b, and its directory is a"),
+            (&*format!("{GOOD}needs = [\"x\"]\n"), "templates/addons/a/addon.toml: it needs x, which is no addon"),
+            (&*GOOD.replace("1.36", "1"), "templates/addons/a/addon.toml: `1` is no MAJOR.MINOR"),
+            (&*format!("{GOOD}wait = 1\n"), "templates/addons/a/addon.toml: unknown field `wait`"),
+        ] {
+            let error = all(&[("a", text)]).unwrap_err();
+            assert!(error.message().starts_with(why), "{}", error.message());
+        }
+    }
+
+    #[test]
+    fn an_addon_for_another_kubernetes_is_refused_while_it_is_on() {
+        let addon = &all(&[("a", GOOD)]).unwrap()[0];
+        assert_eq!(addon.skew("1.36.3"), None);
+        assert_eq!(addon.skew("1.37.0").as_deref(), Some("it is for Kubernetes 1.35 to 1.36, not for 1.37.0"));
+        let mut settings = crate::config::Settings::defaults(&TreeSource::embedded()).unwrap();
+        let read = |settings: &crate::config::Settings| AddonSettings::read(settings).unwrap();
+        let require = |on: &AddonSettings| Addon::require_all_fit(&TreeSource::embedded(), on, "1.99.0");
+        let error = require(&read(&settings)).unwrap_err();
+        assert!(
+            error.message().starts_with("phase3.cni: the addon flannel: it is for Kubernetes 1.35 to "),
+            "{}",
+            error.message()
+        );
+        settings.set_all(&[("phase3.cni", "n"), ("phase3.kube_proxy", "n"), ("phase3.dns", "n")]).unwrap();
+        require(&read(&settings)).unwrap();
+    }
+}

@@ -1,0 +1,56 @@
+//! How many hosts phase 2 works on at once, and how long that may take, as typed values.
+
+use std::time::Duration;
+
+use crate::config::Settings;
+use crate::error::Result;
+
+/// The limits of phase 2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
+pub struct TimeLimits {
+    pub parallel_hosts: usize,
+    pub host_timeout: Duration,
+    pub timeout: Duration,
+}
+
+impl TimeLimits {
+    /// What the settings say.
+    pub(super) fn read(settings: &Settings) -> Result<Self> {
+        Ok(Self {
+            parallel_hosts: settings.get_number("phase2.parallel_hosts")?,
+            host_timeout: settings.get_duration("phase2.host_timeout")?.unwrap_or(Duration::from_mins(15)),
+            timeout: settings.get_duration("phase2.timeout")?.unwrap_or(Duration::from_mins(90)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+    use crate::config::TreeSource;
+
+    #[test]
+    fn each_setting_reaches_its_field() {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        let minutes = Duration::from_mins;
+        let default = TimeLimits { parallel_hosts: 10, host_timeout: minutes(15), timeout: minutes(90) };
+        assert_eq!(TimeLimits::read(&settings).unwrap(), default);
+        let changes = [("phase2.parallel_hosts", "3"), ("phase2.host_timeout", "20m"), ("phase2.timeout", "1h")];
+        settings.set_all(&changes).unwrap();
+        let expected = TimeLimits { parallel_hosts: 3, host_timeout: minutes(20), timeout: minutes(60) };
+        assert_eq!(TimeLimits::read(&settings).unwrap(), expected);
+        for (name, value, why) in [
+            ("phase2.host_timeout", "59s", "less than a minute"),
+            ("phase2.host_timeout", "61m", "is longer than 1h (phase2.timeout)"),
+            ("phase2.host_timeout", "31m", "phase2.pki.token_lifetime"),
+        ] {
+            let error = settings.clone().set_all(&[(name, value)]).unwrap_err().render();
+            assert!(error.contains(name) && error.contains(why), "{error}");
+        }
+        settings.set_all(&[("phase2.parallel_hosts", "1")]).unwrap();
+        let several = settings.set_all(&[("phase1.control_plane.count", "3")]).unwrap_err().render();
+        assert!(several.contains("of 3 members of etcd"), "{several}");
+    }
+}

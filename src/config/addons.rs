@@ -1,0 +1,215 @@
+//! What an addon would not start with, or would do harm with, that no single value tells. The rules
+//! are those of `CoreDNS`, kube-proxy, flannel and the kernel.
+//!
+//! Pure: it judges values.
+
+use std::time::Duration;
+
+use super::format::parse_duration;
+use super::problem::Problem;
+use super::relations::words;
+use super::schema::TARGET;
+use super::values::Values;
+
+/// Everything that is wrong with the settings of addons.
+pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let mut problems = check_stub_domains(facts);
+    problems.extend(check_servers(facts));
+    problems.extend(check_memory(facts));
+    problems.extend(check_conntrack(facts));
+    problems.extend(check_sync(facts));
+    problems.extend(check_mtu(facts));
+    problems.extend(check_interface(facts));
+    problems.extend(check_patience(facts));
+    problems
+}
+
+fn problem(name: &str, why: impl std::fmt::Display) -> Problem {
+    Problem::error(format!("{name}: {why}")).about(name)
+}
+
+const STUBS: &str = "phase3.dns_stub_domains";
+
+/// `CoreDNS` answers by the longest domain that fits: one that holds the cluster's, or lies in it,
+/// takes names of Services away.
+fn check_stub_domains(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let (Some(stubs), Some(cluster)) = (facts.text(STUBS), facts.text("phase2.cluster_domain")) else {
+        return Vec::new();
+    };
+    let within = |one: &str, other: &str| {
+        let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
+        one == other || one.ends_with(&format!(".{other}"))
+    };
+    let domains = words(stubs).into_iter().map(|pair| pair.split('=').next().unwrap_or_default().to_owned());
+    let meet = domains.filter(|domain| within(domain, cluster) || within(cluster, domain));
+    let why = |domain: String| {
+        problem(STUBS, format!("{domain} meets the cluster's own domain {cluster} (phase2.cluster_domain)"))
+    };
+    meet.map(why).collect()
+}
+
+/// The address of the cluster's DNS: the tenth of the Services' network.
+fn dns_address(facts: &Values<'_, '_>) -> Option<String> {
+    Some(facts.network("phase2.service_cidr")?.address(10)?.to_string())
+}
+
+/// A question that `CoreDNS` passes on to itself never ends; its plugin `loop` then ends `CoreDNS`.
+fn check_servers(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let Some(own) = dns_address(facts) else { return Vec::new() };
+    let names = ["phase3.dns_upstreams", STUBS];
+    let asks_itself = |name: &&str| {
+        let servers = words(facts.text(name).unwrap_or_default());
+        servers.iter().any(|server| server.rsplit('=').next() == Some(own.as_str()))
+    };
+    let why = |name| problem(name, format!("{own} is the cluster's own DNS, which would ask itself"));
+    names.into_iter().filter(asks_itself).map(why).collect()
+}
+
+/// What `CoreDNS` requests: the API server refuses a limit below it.
+const DNS_REQUEST: (&str, f64) = ("70Mi", 70.0 * 1024.0 * 1024.0);
+
+fn check_memory(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase3.dns_memory_limit";
+    let limit = facts.text(name)?;
+    let small = quantity(limit)? < DNS_REQUEST.1;
+    small.then(|| problem(name, format!("{limit} is less than the {} that CoreDNS requests", DNS_REQUEST.0)))
+}
+
+/// The number of a quantity such as `170Mi`.
+fn quantity(text: &str) -> Option<f64> {
+    const SUFFIXES: [(&str, f64); 14] = [
+        ("Ki", 1024.0),
+        ("Mi", 1_048_576.0),
+        ("Gi", 1_073_741_824.0),
+        ("Ti", 1_099_511_627_776.0),
+        ("Pi", 1_125_899_906_842_624.0),
+        ("Ei", 1_152_921_504_606_846_976.0),
+        ("m", 1e-3),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
+        ("P", 1e15),
+        ("E", 1e18),
+        ("", 1.0),
+    ];
+    let (number, factor) =
+        SUFFIXES.into_iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)))?;
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
+/// The kernel's table belongs to the machine around local hosts, which may not change it.
+fn check_conntrack(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase3.kube_proxy_conntrack_per_core";
+    let entries = facts.number(name).filter(|number| *number > 0)?;
+    facts.text(TARGET).filter(|target| *target == "local")?;
+    Some(problem(name, format!("{entries}: local hosts cannot change the table of this machine; choose 0")))
+}
+
+/// kube-proxy does not start with a full sync more often than its least time between two (1s).
+fn check_sync(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase3.kube_proxy_sync_period";
+    let period = facts.text(name)?;
+    let short = parse_duration(period)? < Duration::from_secs(1);
+    short.then(|| problem(name, format!("{period} is less than 1s")))
+}
+
+/// The least that IPv4 must carry (RFC 791).
+const LEAST_MTU: i64 = 576;
+
+fn check_mtu(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.network.mtu";
+    let mtu = facts.number(name).filter(|mtu| (1..LEAST_MTU).contains(mtu))?;
+    Some(problem(name, format!("{mtu} is less than the {LEAST_MTU} bytes that every network must carry; 0 means none")))
+}
+
+/// The kernel's names of interfaces (IFNAMSIZ).
+fn check_interface(facts: &Values<'_, '_>) -> Option<Problem> {
+    const MOST: usize = 15;
+    let name = "phase2.network.interface";
+    let interface = facts.text(name)?;
+    let plain = interface.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
+    (!plain || interface.len() > MOST).then(|| {
+        problem(name, format!("`{interface}` is no name of an interface: letters, digits, . _ -, at most {MOST}"))
+    })
+}
+
+/// Probe pods end by themselves after a quarter of an hour.
+fn check_patience(facts: &Values<'_, '_>) -> Option<Problem> {
+    const BOUNDS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(10));
+    let name = "phase3.validate_timeout";
+    let timeout = facts.text(name)?;
+    let given = parse_duration(timeout)?;
+    (given < BOUNDS.0 || given > BOUNDS.1).then(|| problem(name, format!("{timeout} is not from 10s to 10m")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    #![expect(clippy::float_cmp, reason = "these numbers have an exact form")]
+    use super::quantity;
+    use crate::config::{Settings, TreeSource};
+
+    #[test]
+    fn what_an_addon_would_not_start_with_is_refused() {
+        let said = |name: &str, value: &str| {
+            let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+            settings.set_all(&[(name, value)]).err().map_or_else(String::new, |error| error.message().to_owned())
+        };
+        for (name, value, why) in [
+            (
+                "phase3.dns_stub_domains",
+                "local=10.0.0.53",
+                "local meets the cluster's own domain cluster.local (phase2.cluster_domain)",
+            ),
+            (
+                "phase3.dns_stub_domains",
+                "svc.cluster.local=10.0.0.53",
+                "svc.cluster.local meets the cluster's own domain cluster.local (phase2.cluster_domain)",
+            ),
+            (
+                "phase3.dns_stub_domains",
+                "corp.example=10.96.0.10",
+                "10.96.0.10 is the cluster's own DNS, which would ask itself",
+            ),
+            (
+                "phase3.dns_upstreams",
+                "192.0.2.1,10.96.0.10",
+                "10.96.0.10 is the cluster's own DNS, which would ask itself",
+            ),
+            ("phase3.dns_memory_limit", "64Mi", "64Mi is less than the 70Mi that CoreDNS requests"),
+            (
+                "phase3.kube_proxy_conntrack_per_core",
+                "1",
+                "1: local hosts cannot change the table of this machine; choose 0",
+            ),
+            ("phase3.validate_timeout", "20m", "20m is not from 10s to 10m"),
+            ("phase3.kube_proxy_sync_period", "500ms", "500ms is less than 1s"),
+            ("phase2.network.mtu", "500", "500 is less than the 576 bytes that every network must carry; 0 means none"),
+            (
+                "phase2.network.interface",
+                "eth/0",
+                "`eth/0` is no name of an interface: letters, digits, . _ -, at most 15",
+            ),
+        ] {
+            assert_eq!(said(name, value), format!("{name}: {why}"));
+        }
+        for (name, value) in [
+            ("phase3.dns_stub_domains", "corp.example=10.96.0.53,xcluster.local=10.0.0.53"),
+            ("phase3.dns_memory_limit", "70Mi"),
+            ("phase3.kube_proxy_sync_period", "1s"),
+            ("phase2.network.mtu", "1400"),
+            ("phase2.network.interface", "enp3s0.100"),
+        ] {
+            assert_eq!(said(name, value), "", "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn quantities_are_numbers() {
+        for (text, number) in [("170Mi", 178_257_920.0), ("1Gi", 1_073_741_824.0), ("70000k", 7e7), ("5", 5.0)] {
+            assert_eq!(quantity(text), Some(number), "{text}");
+        }
+        assert_eq!(quantity("Mi"), None);
+    }
+}

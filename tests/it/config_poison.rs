@@ -1,0 +1,295 @@
+//! Configurations that cannot work are refused by `config check` and by `plan` in the same words,
+//! before anything is made; good ones pass both.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::cli_support::TestEnv;
+
+/// What is wrong, what is in the file, the settings that are answered, and what is said about it.
+type Poisoned = (&'static str, Value, &'static str);
+
+/// Exit code of a configuration that cannot be used.
+const REFUSED: i32 = 3;
+
+fn phase2(inner: Value) -> Value {
+    json!({ "phase2": inner })
+}
+
+fn api_server(name: &str, value: impl Into<Value>) -> Value {
+    phase2(json!({"apiserver": {name: value.into()}}))
+}
+
+fn kubelet(name: &str, value: impl Into<Value>) -> Value {
+    phase2(json!({"kubelet": {name: value.into()}}))
+}
+
+fn overrides(file: &str) -> Value {
+    phase2(json!({ "overrides": file }))
+}
+
+fn cloud(inner: Value) -> Value {
+    let mut phase2 = inner;
+    phase2["kubernetes_version"] = "1.36.3".into();
+    let user_data = json!({"artifacts_url": "https://artifacts.example.com/a"});
+    json!({"phase1": {"cloud_provider": "gce", "gce": {"project": "p"}, "user_data": user_data}, "phase2": phase2})
+}
+
+/// The files that configurations name.
+fn files(test_env: &TestEnv) {
+    let kubeconfig = |cluster: &str, user: &str| {
+        format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: a\n  cluster: {{server: https://a.example, {cluster}}}\n\
+             users:\n- name: a\n  user: {{{user}}}\n"
+        )
+    };
+    for (name, text) in [
+        ("good.conf", kubeconfig("certificate-authority-data: YQ==", "token: abc")),
+        ("ca.conf", kubeconfig("certificate-authority: ca.crt", "token: abc")),
+        ("cert.conf", kubeconfig("", "client-certificate: a.crt")),
+        ("key.conf", kubeconfig("", "client-key: a.key")),
+        ("token.conf", kubeconfig("", "tokenFile: /a")),
+        ("exec.conf", kubeconfig("", "exec: {command: a}")),
+        ("text.conf", "hello: there\n".to_owned()),
+        ("field.yaml", "kubelet:\n  maxPod: 50\n".to_owned()),
+        ("component.yaml", "kublet:\n  maxPods: 50\n".to_owned()),
+        ("type.yaml", "kubelet:\n  maxPods: many\n".to_owned()),
+        ("gate.yaml", "kubelet:\n  featureGates:\n    NoSuchGate: true\n".to_owned()),
+        ("gate-type.yaml", "kubelet:\n  featureGates:\n    ContextualLogging: maybe\n".to_owned()),
+        ("flag.yaml", "kube-apiserver:\n  no-such-flag: 1\n".to_owned()),
+        ("unit.yaml", "kube-apiserver:\n  min-request-timeout: 5m\n".to_owned()),
+        ("decided.yaml", "kube-apiserver:\n  secure-port: 7000\n".to_owned()),
+        ("cidr.yaml", "kube-controller-manager:\n  cluster-cidr: 10.1.0.0/16\n".to_owned()),
+        ("dns.yaml", "kubelet:\n  clusterDomain: a.example\n".to_owned()),
+        ("role.yaml", "roles:\n  master:\n    kubelet:\n      maxPods: 50\n".to_owned()),
+        ("etcd.yaml", "roles:\n  worker:\n    etcd:\n      max-txn-ops: 200\n".to_owned()),
+        ("group.yaml", "groups:\n  worker:\n    kubelet:\n      maxPods: 50\n".to_owned()),
+        ("words.yaml", "kube-apiserver:\n  disable-admission-plugins: [PodNodeSelektor]\n".to_owned()),
+        ("good.yaml", "kubelet:\n  maxPods: 50\nkube-apiserver:\n  goaway-chance: 0.001\n".to_owned()),
+        ("broken.yaml", "kubelet: [\n".to_owned()),
+        ("list.yaml", "- kubelet\n".to_owned()),
+        ("audit.yaml", "apiVersion: audit.k8s.io/v1\nkind: Wrong\n".to_owned()),
+    ] {
+        test_env.write(name, &text);
+        fs_err::set_permissions(test_env.path(name), std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+}
+
+fn poisoned() -> Vec<Poisoned> {
+    let group = |key: &str, mut entry: Value| {
+        entry["groups"] = json!(["worker"]);
+        phase2(json!({"host": {key: [entry]}}))
+    };
+    vec![
+        // Feature gates.
+        ("feature_gates", phase2(json!({"feature_gates": {"NoSuchGate": true}})), "`NoSuchGate` is no feature gate"),
+        ("feature_gates", phase2(json!({"feature_gates": {"ContextualLogging": "maybe"}})), "each is true or false"),
+        ("overrides", overrides("gate.yaml"), "NoSuchGate: it is no feature gate of kubelet"),
+        ("overrides", overrides("gate-type.yaml"), "is no map<string, bool>"),
+        // Flags and fields.
+        ("overrides", overrides("field.yaml"), "did you mean `maxPods`?"),
+        ("overrides", overrides("component.yaml"), "did you mean `kubelet`?"),
+        ("overrides", overrides("type.yaml"), "\"many\" is no"),
+        ("overrides", overrides("flag.yaml"), "it is no flag and no field of kube-apiserver"),
+        ("overrides", overrides("unit.yaml"), "5m is no int"),
+        ("overrides", overrides("decided.yaml"), "secure-port: turnup decides this itself"),
+        ("overrides", overrides("cidr.yaml"), "cluster-cidr: turnup decides this itself"),
+        ("overrides", overrides("dns.yaml"), "clusterDomain: turnup decides this itself"),
+        ("overrides", overrides("role.yaml"), "it is no role"),
+        ("overrides", overrides("etcd.yaml"), "it does not run on a worker"),
+        ("overrides", overrides("group.yaml"), "no node group `worker`; did you mean `workers`?"),
+        ("overrides", overrides("words.yaml"), "knows no `PodNodeSelektor`; did you mean `PodNodeSelector`?"),
+        ("overrides", overrides("broken.yaml"), "broken.yaml"),
+        ("overrides", overrides("list.yaml"), "it is no object"),
+        ("overrides", overrides("missing.yaml"), "missing.yaml is not there"),
+        // What turnup decides, on a cloud whose hosts are not made yet.
+        ("overrides", cloud(json!({"overrides": "decided.yaml"})), "secure-port: turnup decides this itself"),
+        ("overrides", cloud(json!({"overrides": "dns.yaml"})), "clusterDomain: turnup decides this itself"),
+        ("overrides", cloud(json!({"overrides": "group.yaml"})), "no node group `worker`"),
+        // Names of plugins and controllers.
+        (
+            "enable_admission_plugins",
+            api_server("enable_admission_plugins", json!(["PodNodeSelektor"])),
+            "`PodNodeSelektor`",
+        ),
+        (
+            "enable_admission_plugins",
+            api_server("enable_admission_plugins", json!(["AlwaysPullImages"])),
+            "AlwaysPullImages keeps pods",
+        ),
+        (
+            "enable_admission_plugins",
+            api_server("enable_admission_plugins", json!(["ImagePolicyWebhook"])),
+            "needs a configuration",
+        ),
+        (
+            "disable_admission_plugins",
+            api_server("disable_admission_plugins", json!(["NoSuchPlugin"])),
+            "knows no `NoSuchPlugin`",
+        ),
+        (
+            "disable_admission_plugins",
+            api_server("disable_admission_plugins", json!(["NodeRestriction"])),
+            "cannot be disabled",
+        ),
+        (
+            "controllers",
+            phase2(
+                json!({"controller_manager": {"controllers": ["*", "token-cleaner-controller", "-no-such-controller"]}}),
+            ),
+            "knows no `no-such-controller`",
+        ),
+        (
+            "controllers",
+            phase2(json!({"controller_manager": {"controllers": ["*"]}})),
+            "token-cleaner-controller is missing",
+        ),
+        // Webhooks.
+        (
+            "authentication_webhook_file",
+            api_server("authentication_webhook_file", "ca.conf"),
+            "embed what is in it: certificate-authority-data",
+        ),
+        (
+            "authentication_webhook_file",
+            api_server("authentication_webhook_file", "cert.conf"),
+            "client-certificate-data",
+        ),
+        ("authorization_webhook_file", api_server("authorization_webhook_file", "key.conf"), "client-key-data"),
+        (
+            "authorization_webhook_file",
+            api_server("authorization_webhook_file", "token.conf"),
+            "tokenFile names the file /a",
+        ),
+        ("authorization_webhook_file", api_server("authorization_webhook_file", "exec.conf"), "exec names a program"),
+        ("authorization_webhook_file", api_server("authorization_webhook_file", "text.conf"), "it is no kubeconfig"),
+        (
+            "authorization_webhook_file",
+            api_server("authorization_webhook_file", "missing.conf"),
+            "missing.conf is not there",
+        ),
+        (
+            "authorization_webhook_file",
+            cloud(json!({"apiserver": {"authorization_webhook_file": "ca.conf"}})),
+            "certificate-authority names the file",
+        ),
+        ("audit_policy_file", phase2(json!({"security": {"audit_policy_file": "audit.yaml"}})), "audit.yaml"),
+        // Networks.
+        ("pod_cidr", phase2(json!({"pod_cidr": "10.244.0.1/16"})), "10.244.0"),
+        ("service_cidr", phase2(json!({"service_cidr": "10.244.0.0/20"})), "overlaps"),
+        ("api_port", phase2(json!({"api_port": 10250})), "is taken by kubelet"),
+        // Numbers, units and types.
+        ("max_pods", phase2(json!({"max_pods": "many"})), "max_pods"),
+        ("max_pods", phase2(json!({"max_pods": 100_000})), "must lie between 10 and 250"),
+        ("num_nodes", json!({"phase1": {"num_nodes": "3"}}), "num_nodes"),
+        ("num_nodes", json!({"phase1": {"num_nodes": 1001}}), "must lie between 0 and 1000"),
+        ("count", json!({"phase1": {"control_plane": {"count": 2}}}), "survive no more losses"),
+        ("node_status_update_frequency", kubelet("node_status_update_frequency", "10"), "node_status_update_frequency"),
+        ("eviction_hard", kubelet("eviction_hard", json!({"memory.avail": "100Mi"})), "is no eviction signal"),
+        ("eviction_hard", kubelet("eviction_hard", json!({"memory.available": "100Mib"})), "eviction_hard"),
+        ("kube_reserved", kubelet("kube_reserved", json!({"gpu": "1"})), "is no resource that can be reserved"),
+        ("cpu_manager_policy", kubelet("cpu_manager_policy", "static"), "reserve cpu"),
+        (
+            "image_gc_low_threshold",
+            phase2(json!({"kubelet": {"image_gc_low_threshold": 80, "image_gc_high_threshold": 80}})),
+            "it must be smaller",
+        ),
+        ("node_labels", kubelet("node_labels", json!({"kubernetes.io/role": "a"})), "is a label of Kubernetes' own"),
+        ("election_timeout_ms", phase2(json!({"etcd": {"election_timeout_ms": 200}})), "election_timeout_ms"),
+        (
+            "tls_ciphers",
+            phase2(json!({"security": {"tls13": false, "tls_ciphers": ["TLS_RSA_WITH_AES_128_CBC_SHA"]}})),
+            "tls_ciphers",
+        ),
+        (
+            "encryption_resources",
+            phase2(json!({"security": {"encryption_resources": ["Secrets!"]}})),
+            "is no kind of objects",
+        ),
+        ("oidc_issuer_url", api_server("oidc_issuer_url", "http://a.example"), "https://"),
+        ("kubernetes_version", phase2(json!({"kubernetes_version": "1.2.3"})), "1.2.3"),
+        ("lifetime", phase2(json!({"kubeconfig": {"lifetime": "1m"}})), "less than an hour"),
+        // Groups that are misspelt.
+        (
+            "file_assets",
+            group("file_assets", json!({"name": "a", "path": "/etc/a", "content": "a"})),
+            "did you mean `workers`?",
+        ),
+        ("hooks", group("hooks", json!({"name": "a", "command": "true"})), "did you mean `workers`?"),
+        (
+            "file_assets",
+            cloud(
+                json!({"host": {"file_assets": [{"name": "a", "path": "/etc/a", "content": "a", "groups": ["gpu"]}]}}),
+            ),
+            "no group here is called `gpu`; groups: control-plane, workers",
+        ),
+        // Keys.
+        ("cluster_nam", json!({"phase1": {"cluster_nam": "x"}}), "did you mean"),
+    ]
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_is_made() {
+    let all = poisoned();
+    assert!(all.len() >= 60, "{}", all.len());
+    let mut wrong = Vec::new();
+    for (key, file, why) in all {
+        let test_env = TestEnv::new("");
+        files(&test_env);
+        test_env.write(".config.json", &file.to_string());
+        for command in [&["config", "check"][..], &["plan"]] {
+            let outcome = test_env.run(command);
+            let said = format!("{}{}", outcome.out, outcome.err);
+            if outcome.code != REFUSED || !said.contains(key) || !said.contains(why) {
+                wrong.push(format!("{command:?} of {file}: {} without {key} or {why}:\n{said}", outcome.code));
+            }
+        }
+        if test_env.path(".turnup").exists() {
+            wrong.push(format!("{file}: something was made"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_works_passes() {
+    let good = [
+        json!({}),
+        overrides("good.yaml"),
+        cloud(json!({"overrides": "good.yaml"})),
+        cloud(json!({"apiserver": {"authorization_webhook_file": "good.conf"}})),
+        phase2(json!({"feature_gates": {"ContextualLogging": false}})),
+        api_server("enable_admission_plugins", json!(["PodNodeSelector", "PodTolerationRestriction"])),
+        api_server("disable_admission_plugins", json!(["DefaultTolerationSeconds"])),
+        api_server("authentication_webhook_file", "good.conf"),
+        api_server("authorization_webhook_file", "good.conf"),
+        phase2(
+            json!({"controller_manager": {"controllers": ["*", "token-cleaner-controller", "-ttl-after-finished-controller"]}}),
+        ),
+        phase2(json!({"max_pods": 50})),
+        phase2(json!({"service_cidr": "10.97.0.0/16"})),
+        phase2(json!({"api_port": 8443})),
+        kubelet("eviction_hard", json!({"memory.available": "200Mi"})),
+        kubelet("kube_reserved", json!({"cpu": "100m"})),
+        kubelet("node_labels", json!({"environment": "staging"})),
+        json!({"phase1": {"cluster_name": "other"}}),
+        json!({"phase1": {"num_nodes": 3}}),
+        phase2(
+            json!({"host": {"file_assets": [{"name": "a", "path": "/etc/a", "content": "a", "groups": ["workers"]}]}}),
+        ),
+        phase2(json!({"host": {"hooks": [{"name": "a", "unit_file": "good.yaml", "disabled": true}]}})),
+    ];
+    let mut wrong = Vec::new();
+    for file in good {
+        let test_env = TestEnv::new("");
+        files(&test_env);
+        test_env.write(".config.json", &file.to_string());
+        let outcome = test_env.run(&["config", "check"]);
+        if outcome.code != 0 {
+            wrong.push(format!("{file}: {}{}", outcome.out, outcome.err));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
