@@ -239,8 +239,18 @@ impl NodeConfigs<'_> {
         if let Some(text) = runtime::read_credentials(self.cluster)? {
             files.secret(layout::REGISTRY_CREDENTIALS, "registry-credentials", text, 0);
         }
-        if host.role == Role::ControlPlane {
-            let identity = Identity::Files { certificate: CLIENT_CERTIFICATE, key: CLIENT_CERTIFICATE };
+        let identity = Identity::Files { certificate: CLIENT_CERTIFICATE, key: CLIENT_CERTIFICATE };
+        if host.role == Role::Worker {
+            let (name, api) = (&self.cluster.settings.name, &self.inventory.api);
+            let server = format!("https://{}:{}", api.host_for_nodes(), api.port);
+            let config = kubeconfig::config(name, &server, &files.pki.text("ca", "crt")?, "kubelet", &identity);
+            files.yaml(layout::KUBELET_KUBECONFIG, config);
+            // Until it has joined, kubelet asks for its certificate with another kubeconfig, and
+            // writes this one itself.
+            if let Some(file) = files.list.last_mut() {
+                file.only_with = Some(CLIENT_CERTIFICATE.to_owned());
+            }
+        } else {
             let config = self.local_kubeconfig("kubelet", &identity, files)?;
             files.yaml(layout::KUBELET_KUBECONFIG, config);
             let file = format!("kubelet-client-{}", host.name);

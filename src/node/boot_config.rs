@@ -148,11 +148,11 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     if boot.bootstrap_kubeconfig.is_some() { join::finish(join::APPROVED) } else { Ok(()) }
 }
 
-/// Brings a host without user data back to what was applied to it last. A run that is under way does
-/// the same or more. A secret that was lost only an operator can bring.
+/// Brings a host without user data back to what was applied to it last. A run that is under way
+/// does the same or more. Only an operator can bring a secret that was lost.
 fn run_applied(out: &mut dyn Write) -> Result<()> {
     let Some(node_config) = read_applied()? else { return Ok(()) };
-    // The unit of the disks waits for one that comes late; who waits here keeps the operator out.
+    // The unit of the disks waits for one that comes late; a wait here would keep the lock.
     if let Some(missing) = mounts::find_differences(&node_config.mounts)?.first() {
         return Err(Error::transient(format!("{} is not mounted yet", missing.name))
             .hint("systemctl status turnup-mounts; this unit tries again by itself"));
@@ -162,7 +162,8 @@ fn run_applied(out: &mut dyn Write) -> Result<()> {
     up::run_alone(delivery, Trigger::Boot, out)
 }
 
-fn read_applied() -> Result<Option<NodeConfig>> {
+/// What was applied to this host to the end last; nothing before that.
+pub(super) fn read_applied() -> Result<Option<NodeConfig>> {
     let applied = input::read_text(Path::new(HOST_FILE), input::DOCUMENT).ok();
     applied.map(|text| NodeConfig::parse(HOST_FILE, &text)).transpose()
 }

@@ -4,6 +4,7 @@
 //! It waits and removes; it asks the API server nothing but whether the token is still good, to say
 //! why nothing comes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,9 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use crate::error::{Error, Result};
 use crate::exec::signals;
 
-use super::facts;
-use super::layout::BOOTSTRAP_KUBECONFIG;
+use super::boot_config::read_applied;
+use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG};
+use super::{facts, task};
 
 /// How long a host that joins by itself waits before it says why; it goes on waiting then. Its name
 /// may have to become free first.
@@ -25,10 +27,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// For the one question about the token.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Waits until kubelet has a client certificate that is valid, and removes the kubeconfig with the
-/// token.
+/// Waits until kubelet has a client certificate that is valid, removes the kubeconfig with the
+/// token, and puts the kubeconfig of the node config in the place of the one that kubelet has
+/// written: from then on a changed address of the API reaches kubelet.
 pub(crate) fn finish(limit: Duration) -> Result<()> {
-    finish_at(Path::new(facts::CLIENT_CERTIFICATE), Path::new(BOOTSTRAP_KUBECONFIG), limit)
+    finish_at(Path::new(facts::CLIENT_CERTIFICATE), Path::new(BOOTSTRAP_KUBECONFIG), limit)?;
+    let Some(node_config) = read_applied()? else { return Ok(()) };
+    let mut files = node_config.files.iter();
+    let Some(file) = files.find(|file| file.path == KUBELET_KUBECONFIG) else { return Ok(()) };
+    // The running kubelet has the same server and the same certificate from its own.
+    task::ensure_file(&node_config, file, &BTreeMap::new()).map(drop)
 }
 
 fn finish_at(certificate: &Path, token: &Path, limit: Duration) -> Result<()> {

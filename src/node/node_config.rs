@@ -241,7 +241,8 @@ pub struct File {
     /// Units of other programs that are restarted when it changes, if they run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restarts: Vec<String>,
-    /// Written only on a host that has this file: by it a program is known that may not be there.
+    /// Written only on a host that has this file: by it a program is known that may not be there,
+    /// or a host that has joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_with: Option<String>,
 }

@@ -16,10 +16,11 @@ use crate::failpoint;
 use crate::input;
 
 use super::event::NodeEvent;
+use super::facts;
 use super::kubelet_watch::KubeletWatch;
 use super::layout::{self, BOOTSTRAP_KUBECONFIG, CTR, UNITS, unit_file};
 use super::node_config::{
-    Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Runtime, Unit, count_early,
+    BOOT_UNIT, Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Runtime, Unit, count_early,
 };
 use super::restore_log::{self, RestoreEntry, RestoreLog};
 use super::static_pod::{self, pod_log};
@@ -137,12 +138,12 @@ impl NodeSetup<'_> {
         self.restart_others()?;
         let (early, others) = self.node_config.units.split_at(count_early(&self.node_config.units));
         for unit in early {
-            self.start_unit(unit)?;
+            self.start_unit(unit, trigger)?;
         }
         let (first, later): (Vec<_>, Vec<_>) = self.node_config.images.iter().partition(|image| image.first);
         self.import_images(&first)?;
         for unit in others {
-            self.start_unit(unit)?;
+            self.start_unit(unit, trigger)?;
         }
         match trigger {
             Trigger::Operator => self.import_beside(&later)?,
@@ -329,13 +330,17 @@ impl NodeSetup<'_> {
         self.changed.contains(path) || self.stale.contains(path)
     }
 
-    fn start_unit(&mut self, unit: &Unit) -> Result<()> {
+    fn start_unit(&mut self, unit: &Unit, trigger: Trigger) -> Result<()> {
         let path = unit_file(&unit.name);
         let file = File::new(&path, unit.mode, 0, Content::Text(unit.text.clone()));
         let changed = task::ensure_file(self.node_config, &file, &self.secrets)?;
         self.note(changed, &path)?;
         systemctl(&["daemon-reload"])?;
         systemctl(&["enable", "--quiet", &unit.name])?;
+        if trigger == Trigger::Boot && unit.name == BOOT_UNIT {
+            // The run at boot is this unit: it would wait for its own end.
+            return Ok(());
+        }
         let before = self.before.and_then(|before| before.units.iter().find(|before| before.name == unit.name));
         let depends = |unit: &Unit| unit.depends_on_any(|file| self.is_changed(file));
         let is_other = before.is_some_and(|before| before.text != unit.text);
@@ -405,8 +410,9 @@ impl NodeSetup<'_> {
 /// An error when files are for programs of which this host has none: what they say would do
 /// nothing.
 fn require_programs(node_config: &NodeConfig) -> Result<()> {
-    let programs: Vec<&str> = node_config.files.iter().filter_map(|file| file.only_with.as_deref()).collect();
-    if programs.is_empty() || node_config.files.iter().any(|file| file.only_with.is_some() && file.is_wanted()) {
+    let programs = node_config.files.iter().filter_map(|file| file.only_with.as_deref());
+    let programs: Vec<&str> = programs.filter(|program| *program != facts::CLIENT_CERTIFICATE).collect();
+    if programs.is_empty() || programs.iter().any(|program| Path::new(program).exists()) {
         return Ok(());
     }
     let message = format!("this host has none of {}, and its time servers are set", programs.join(", "));
