@@ -169,10 +169,14 @@ impl Delivery<'_> {
     }
 }
 
-/// Whether a server-side apply of turnup's has made the object what it is.
+/// Whether a server-side apply of turnup's has made the object what it is. One that says nothing
+/// but its name (a Namespace, mostly) leaves no fields to manage: what it has then comes from the
+/// API server, which a later apply ascribes to `before-first-apply` (Kubernetes' documentation of
+/// server-side apply).
 fn is_ours(object: &Value) -> bool {
-    let mut managers = object["metadata"]["managedFields"].as_array().into_iter().flatten();
-    managers.any(|entry| entry["manager"] == "turnup" && entry["operation"] == "Apply")
+    let entries = object["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+    entries.iter().any(|entry| entry["manager"] == "turnup" && entry["operation"] == "Apply")
+        || object.is_object() && entries.iter().all(|entry| entry["manager"] == "before-first-apply")
 }
 
 fn says(error: &Error, words: &[&str]) -> bool {
@@ -201,6 +205,8 @@ mod tests {
         let object = |entries: &[Value]| json!({"metadata": {"managedFields": entries}});
         assert!(is_ours(&object(&[entry("helm", "Update"), entry("turnup", "Apply")])));
         assert!(!is_ours(&object(&[entry("turnup", "Update"), entry("kubectl", "Apply")])));
+        assert!(is_ours(&object(&[])) && is_ours(&object(&[entry("before-first-apply", "Update")])));
+        assert!(!is_ours(&object(&[entry("before-first-apply", "Update"), entry("kubectl-create", "Update")])));
         assert!(!is_ours(&Value::Null), "what is gone needs no removal");
     }
 
