@@ -66,6 +66,7 @@ pub use exec_credential::sign_credential;
 pub use group_tokens::{JoinToken, find_summaries as find_join_tokens};
 pub use kube_proxy::kube_proxy_config;
 pub(crate) use kubelet::shared_disk_thresholds;
+pub use node_config::file_of as node_config_file;
 pub use node_target::Group;
 pub use steps::phase;
 pub use user_data::{provision_phase, provision_phase_with};

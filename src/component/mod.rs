@@ -6,12 +6,14 @@
 //! Nothing here runs a program: [`read_pflag`] and [`read_etcd`] take the text of a `--help`.
 
 mod compare;
+mod effective;
 mod field_type;
 mod help;
 mod overrides;
 mod reference;
 
 pub use compare::{Difference, compare};
+pub use effective::{Mismatch, compare_fields, compare_flags, find_flag, is_same};
 pub use field_type::FieldType;
 pub use help::{HelpFlag, read_etcd, read_pflag};
 pub use overrides::{

@@ -5,13 +5,14 @@
 //! it becomes a gap, with the reason.
 
 mod certificates;
+mod components;
 mod hosts;
 mod live;
 mod phases;
 mod text;
 mod tokens;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -23,9 +24,11 @@ use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::{KUBECONFIG, PendingCsr, PendingCsrs};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
+use crate::inventory::Host;
 use crate::state::{Credential, Holder, Store};
 
 pub(crate) use certificates::{Certificate, CertificateLife};
+pub(crate) use components::ComponentDrift;
 pub(crate) use live::{AddonStatus, Live, NodeStatus};
 pub(crate) use phases::{PhaseState, PhaseStatus};
 pub(crate) use text::{render, render_live};
@@ -61,6 +64,9 @@ pub(crate) struct Status {
     pub unserved: Option<Vec<PendingCsr>>,
     /// The addons as the API has them; nothing where it was not asked.
     pub addons: Option<Vec<AddonStatus>>,
+    /// What components do not run with as their configuration says; nothing where they were not
+    /// asked.
+    pub drifts: Option<Vec<ComponentDrift>>,
     /// Every certificate here and on the hosts that answered.
     pub certificates: Vec<Certificate>,
     /// Credentials that were issued besides the administrator's and have not expired, the oldest
@@ -128,6 +134,7 @@ impl Status {
         let away = api.is_err();
         match api {
             Ok(Some(Live { nodes, csrs, addons })) => {
+                status.ask_components(cluster, &nodes);
                 (status.nodes, status.addons) = (Some(nodes), Some(addons));
                 match csrs {
                     Ok(PendingCsrs { joining, serving }) => {
@@ -147,6 +154,24 @@ impl Status {
             Err(error) => status.gaps.push(Gap::new("the phases", error)),
         }
         status
+    }
+
+    /// A kubelet that is not ready may not answer, and its node says why.
+    fn ask_components(&mut self, cluster: &Cluster, nodes: &[NodeStatus]) {
+        let ready: BTreeSet<&str> =
+            nodes.iter().filter(|node| node.status == "Ready").map(|node| node.name.as_str()).collect();
+        let asked = cluster.find_inventory().and_then(|inventory| {
+            let hosts = inventory.map(|inventory| inventory.hosts).unwrap_or_default();
+            let hosts: Vec<&Host> = hosts.iter().filter(|host| ready.contains(host.name.as_str())).collect();
+            components::ask(cluster, &hosts)
+        });
+        match asked {
+            Ok((drifts, gaps)) => {
+                self.drifts = Some(drifts);
+                self.gaps.extend(gaps);
+            }
+            Err(error) => self.gaps.push(Gap::new("the components", error)),
+        }
     }
 
     /// What the directory alone tells, without a configuration.
@@ -190,6 +215,7 @@ impl Status {
             unjoined: None,
             unserved: None,
             addons: None,
+            drifts: None,
             certificates,
             credentials,
             join_tokens,

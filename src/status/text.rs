@@ -6,12 +6,14 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use crate::bootstrap::PendingCsr;
+use crate::component::Mismatch;
 use crate::phase::Condition;
 use crate::report::Table;
 use crate::terminal;
 
 use super::{
-    AddonStatus, Certificate, CertificateLife, Live, NodeStatus, PhaseState, PhaseStatus, Status, TokenStatus,
+    AddonStatus, Certificate, CertificateLife, ComponentDrift, Live, NodeStatus, PhaseState, PhaseStatus, Status,
+    TokenStatus,
 };
 
 /// The columns that a terminal has at least.
@@ -32,6 +34,7 @@ pub(crate) fn render(status: &Status) -> String {
     if let Some(addons) = &status.addons {
         parts.push(self::addons(addons));
     }
+    parts.extend(status.drifts.as_deref().map(drifts));
     parts.push(certificates(&status.certificates));
     parts.push(tokens(&status.join_tokens));
     parts.push(people(status));
@@ -86,6 +89,21 @@ fn pending(title: &str, csrs: &[PendingCsr]) -> String {
     };
     let lines: Vec<String> = csrs.iter().map(line).collect();
     format!("{title}\n{}", listed(&lines, "kubelets"))
+}
+
+/// What components do not run with as declared; nothing where all is in effect.
+fn drifts(drifts: &[ComponentDrift]) -> String {
+    if drifts.is_empty() {
+        return String::new();
+    }
+    let line = |ComponentDrift { node, component, mismatch }: &ComponentDrift| {
+        let Mismatch { entry, declared, effective } = mismatch;
+        let effective = effective.as_deref().unwrap_or("not set");
+        // A component of another's said it.
+        terminal::line(&format!("{node}: {component} {entry}: declared {declared}, in effect {effective}")).into_owned()
+    };
+    let lines: Vec<String> = drifts.iter().map(line).collect();
+    format!("components that do not run as declared:\n{}", listed(&lines, "values"))
 }
 
 /// The table of addons; nothing where there is none.

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use turnup::artifacts::Digest;
-use turnup::config::{Assignment, ComponentName, Destination, Settings, TreeSource, flag_text, parse_duration};
+use turnup::component::{find_flag, is_same};
+use turnup::config::{Assignment, ComponentName, Destination, Settings, TreeSource, flag_text};
 use turnup::exec::Run;
 
 use crate::cluster_reset::on_host;
@@ -15,6 +16,8 @@ use crate::cluster_support::Site;
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
+/// The image of a static pod of the user's own, which no registry has.
+const OWN_IMAGE: &str = "registry.example.com/none";
 
 /// Another value for each setting that a component has as it is.
 const FLIPPED: &[(&str, &str)] = &[
@@ -177,7 +180,7 @@ fn write_files(site: &Site) {
         "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
     });
     write("webhook.conf", &webhook.to_string());
-    let container = json!({"name": "own", "image": "registry.example.com/none"});
+    let container = json!({"name": "own", "image": OWN_IMAGE});
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "own", "namespace": "kube-system"},
         "spec": {"hostNetwork": true, "containers": [container]},
@@ -274,12 +277,8 @@ impl Effective {
         }
     }
 
-    /// The value of one of the API server's flags. What stands between a name and its value differs
-    /// from server to server, on purpose.
     fn flagz(&self, flag: &str) -> Option<&str> {
-        let is_of_flag = |line: &&str| line.strip_prefix(flag).is_some_and(|rest| rest.starts_with([':', '=', ' ']));
-        let line = self.flagz.lines().find(is_of_flag)?;
-        Some(line[flag.len()..].trim_start_matches([':', '=', ' ']).trim_matches(['[', ']']))
+        find_flag(&self.flagz, flag)
     }
 
     fn request(&self, component: ComponentName, resource: &str) -> Option<&Value> {
@@ -316,12 +315,6 @@ impl Effective {
             Destination::Request(resource) => self.request(component, resource) == Some(&assignment.value),
         }
     }
-}
-
-/// Components write durations whole (`4m0s`) and lists with commas or blanks.
-fn is_same(found: &str, wanted: &str) -> bool {
-    let plain = |text: &str| text.replace(' ', ",");
-    plain(found) == plain(wanted) || parse_duration(found).is_some_and(|found| parse_duration(wanted) == Some(found))
 }
 
 fn contains(found: &Value, wanted: &Value) -> bool {
@@ -370,10 +363,43 @@ fn every_setting_of_a_component_shows_in_what_runs() {
     the_container_runtime_is_what_the_settings_say(&site);
     overrides_show(&site, &effective);
     settings_of_hosts_show(&site);
+    a_component_that_does_not_run_as_declared_is_named(&site);
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
     what_is_read_again_restarts_nothing_and_the_rest_restarts_its_reader(&site);
     settings_of_hosts_go(&site);
     site.ok(&["down", "--yes"]);
+}
+
+/// Values in effect that differ from the node configs, as `turnup status` names them.
+fn find_drifts(site: &Site) -> Vec<Value> {
+    // A kubelet that restarts does not answer, which is no success.
+    let status: Value = serde_json::from_str(&site.run(&["status", "--output", "json"]).out).unwrap();
+    status["drifts"].as_array().cloned().unwrap_or_default()
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !holds() {
+        assert!(start.elapsed().as_secs() < 180, "{what} did not come");
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+}
+
+fn a_component_that_does_not_run_as_declared_is_named(site: &Site) {
+    assert_eq!(find_drifts(site), Vec::<Value>::new(), "all that is declared is in effect");
+    on_host(site, WORKER, "sed --in-place 's/^podPidsLimit: .*/podPidsLimit: 4000/' /var/lib/kubelet/config.yaml");
+    on_host(site, WORKER, "systemctl restart kubelet");
+    wait_until("the edited value", || find_drifts(site).iter().any(|drift| drift["effective"] == "4000"));
+    let drifts = find_drifts(site);
+    assert_eq!(drifts.len(), 1, "{drifts:?}");
+    assert_eq!([&drifts[0]["node"], &drifts[0]["component"], &drifts[0]["entry"]], [WORKER, "kubelet", "podPidsLimit"]);
+    // What a boot of the host does.
+    on_host(site, WORKER, "systemctl restart turnup-boot.service");
+    let configz = format!("/api/v1/nodes/{WORKER}/proxy/configz");
+    wait_until("the declared value", || {
+        site.try_kubectl(&["get", "--raw", &configz]).is_ok_and(|said| said.contains("\"podPidsLimit\":2048"))
+    });
+    assert_eq!(find_drifts(site), Vec::<Value>::new());
 }
 
 fn further_settings_show(site: &Site, effective: &Effective) {
@@ -504,7 +530,9 @@ fn the_container_runtime_is_what_the_settings_say(site: &Site) {
     assert!(!names.contains("turnup.local/"), "{names}");
     let used =
         site.kubectl(&["get", "pods", "--all-namespaces", "--output=jsonpath={.items[*].spec.containers[*].image}"]);
-    assert!(used.split(' ').all(|image| image.starts_with("registry.example.com:5000/k8s/")), "{used}");
+    // The static pod of the user's own has an image of its own.
+    let is_known = |image: &str| image == OWN_IMAGE || image.starts_with("registry.example.com:5000/k8s/");
+    assert!(used.split(' ').all(is_known), "{used}");
     for program in ["containerd", "kubelet"] {
         let environment = ran(&format!("tr '\\0' '\\n' </proc/$(pidof -s {program})/environ"));
         for line in ["HTTP_PROXY=http://192.0.2.1:3128", "HTTPS_PROXY=http://192.0.2.1:3128"] {
@@ -516,9 +544,9 @@ fn the_container_runtime_is_what_the_settings_say(site: &Site) {
         }
     }
     assert!(ran("cat /etc/apt/apt.conf.d/90turnup-proxy").contains("http://192.0.2.1:3128"));
-    let trusted =
-        ran("ls /usr/local/share/ca-certificates/turnup-proxy.crt /etc/ssl/certs/turnup-proxy.pem 2>/dev/null || true");
-    assert_eq!(trusted.lines().count(), 1, "{trusted}");
+    let authority = ran("cat /etc/turnup/proxy-ca.crt");
+    let bundle = ran("cat /etc/ssl/certs/ca-certificates.crt");
+    assert!(bundle.contains(authority.lines().nth(1).unwrap()), "every program of the host trusts the proxy's CA");
 }
 
 fn overrides_show(site: &Site, effective: &Effective) {
@@ -558,7 +586,7 @@ fn what_is_read_again_restarts_nothing_and_the_rest_restarts_its_reader(site: &S
     let kept = site.kubectl(&["get", "configmap", "kept", "--output=jsonpath={.data.word}"]);
     assert_eq!(kept, "hidden-at-rest");
     assert_ne!(process(), before, "only a start reads the admission configuration");
-    let image = "registry.example.com/none";
+    let image = OWN_IMAGE;
     let refused = site.try_kubectl(&["run", "free", "--image", image]).unwrap_err();
     assert!(refused.contains("violates PodSecurity \"restricted:latest\""), "{refused}");
 }
