@@ -1,8 +1,9 @@
 //! Bootstrap tokens: their form, their Secret in the API, and the tokens of single hosts that
 //! turnup logs in to.
 //!
-//! A host's token lives as long as `phase2.pki.token_lifetime` says. turnup approves one request that was made
-//! with it, for the name of that host, and deletes it as soon as the kubelet has its certificate.
+//! A host's token lives as long as `phase2.pki.token_lifetime` says. turnup approves one request
+//! that was made with it, for the name of that host, and deletes it as soon as the kubelet has its
+//! certificate.
 //! The tokens of node groups are in `group_tokens`.
 
 use std::time::Duration;
@@ -91,7 +92,8 @@ pub(super) fn rfc3339(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Makes a token for one host that lives so long, after deleting those that an earlier run left for it.
+/// Makes a token for one host that lives as long as `life`, after deleting those that an earlier
+/// run left for it.
 pub(super) fn create(kubectl: &Kubectl, host: &str, life: Duration) -> Result<Token> {
     revoke(kubectl, host)?;
     let token = Token::generate()?;

@@ -52,7 +52,7 @@ pub struct Args {
     /// on them, whatever the configuration says
     #[arg(long)]
     destroy_volumes: bool,
-    /// How many hosts are worked on at once [default: phase2.parallel_hosts]
+    /// How many hosts are worked on at once [default: `phase2.parallel_hosts`]
     #[arg(long, value_name = "COUNT", value_parser = super::run::parse_count)]
     parallel: Option<usize>,
 }

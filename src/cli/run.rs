@@ -29,7 +29,7 @@ const RUNNING_PLAN: &str = "outputs/plan.sha256";
 /// Options of every command that changes a cluster.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RunArgs {
-    /// How many hosts are worked on at once [default: phase2.parallel_hosts]
+    /// How many hosts are worked on at once [default: `phase2.parallel_hosts`]
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     pub parallel: Option<usize>,
     /// Begin no step on any host once so many have failed; those that run go to their end [default:

@@ -146,7 +146,6 @@ fn check_patience(facts: &Values<'_, '_>) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-    #![expect(clippy::float_cmp, reason = "these numbers have an exact form")]
     use super::quantity;
     use crate::config::{Settings, TreeSource};
 

@@ -92,8 +92,8 @@ impl Settings {
         self.check().iter().filter(|problem| problem.level == ProblemLevel::Error).count()
     }
 
-    /// Values that a setting could have instead: all of switches and words, the bounds of numbers,
-    /// of texts those that the tree names, and some of their format.
+    /// Values that a setting could have instead: all of switches and words, of numbers the
+    /// bounds and the next one, of texts those that the tree names, and some of their format.
     fn other_values(&self, symbol: kconfig::SymbolId) -> Vec<String> {
         let (config, rule) = (self.config(), self.schema().rule(symbol));
         let mut values: Vec<String> = match self.schema().tree().get(symbol).kind {
@@ -101,7 +101,8 @@ impl Settings {
             SymbolType::Tristate => ["y", "m", "n"].map(ToOwned::to_owned).into(),
             SymbolType::Int | SymbolType::Hex => {
                 let (low, high) = config.range(symbol).unwrap_or((0, 1));
-                [low, high].map(|number| number.to_string()).into()
+                let beside = config.value(symbol).parse().map_or(low, |value: i64| (value + 1).min(high));
+                [low, high, beside].map(|number| number.to_string()).into()
             }
             _ => {
                 let own = rule.example.iter().cloned().chain([String::new()]);

@@ -153,7 +153,7 @@ fn a_bundle_that_lacks_something_is_refused_with_all_that_it_lacks() {
     let error = Sources::default().require_complete(&place, &selection).unwrap_err();
     insta::assert_snapshot!(scratch.redact(&error.render()), @r"
     error: the bundle <dir>/bundle lacks 2 artifacts, tool1 1.0.0 among them
-      tool2 1.0.0
+      | tool2 1.0.0
     next: make it with this turnup and this configuration: turnup artifacts bundle PLACE
     ");
     let nowhere = Location::of_bundle(&scratch.dir.path().join("nowhere.tar"));

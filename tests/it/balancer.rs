@@ -203,7 +203,7 @@ fn a_client_that_has_said_all_still_hears_the_rest() {
     let mut balancer = Balancer::start(dir.path(), &[&a]);
     balancer.wait_for("is in");
     let (mut stream, _) = balancer.connect().unwrap();
-    stream.write_all(&[b'x'; 100_000]).unwrap();
+    stream.write_all(&vec![b'x'; 100_000]).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();

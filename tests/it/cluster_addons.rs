@@ -12,7 +12,7 @@ use crate::cluster_support::Site;
 const WORKER: &str = "it-worker-0";
 /// A Service that a stub domain leads to.
 const SHOP_DNS: &str = "10.96.0.53";
-/// CoreDNS reads its Corefile again by itself; kubelet gives it a new one within about a minute.
+/// `CoreDNS` reads its Corefile again by itself; kubelet gives it a new one within about a minute.
 const RELOAD: Duration = Duration::from_mins(3);
 
 #[test]
@@ -140,7 +140,7 @@ fn settings_of_the_network_show_on_the_hosts(site: &Site) {
     assert_eq!(network["plugins"][0]["mtu"], 1400);
     let rules = on_host(site, WORKER, "nft list chain ip flannel-ipv4 postrtg");
     let rule = "ip daddr 198.51.100.0/24 return";
-    let position = |text: &str| rules.find(text).unwrap_or_else(|| panic!("{text}: {rules}"));
+    let position = |text: &str| rules.find(text).ok_or_else(|| format!("{text}: {rules}")).unwrap();
     assert!(position(rule) < position("masquerade"), "{rules}");
     // A Service works by the new rules.
     site.kubectl(&[

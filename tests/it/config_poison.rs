@@ -14,8 +14,8 @@ type Poisoned = (&'static str, Value, &'static str);
 /// Exit code of a configuration that cannot be used.
 const REFUSED: i32 = 3;
 
-fn phase2(inner: Value) -> Value {
-    json!({ "phase2": inner })
+fn phase2(inner: impl Into<Value>) -> Value {
+    json!({ "phase2": inner.into() })
 }
 
 fn api_server(name: &str, value: impl Into<Value>) -> Value {
@@ -77,6 +77,7 @@ fn files(test_env: &TestEnv) {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn poisoned() -> Vec<Poisoned> {
     let group = |key: &str, mut entry: Value| {
         entry["groups"] = json!(["worker"]);

@@ -222,13 +222,11 @@ fn every_setting_of_amazon_reaches_its_module() {
         &["phase1.api.exposure=dns", "phase1.api.external=n", "phase1.dns.provider=route53", "phase1.dns.zone=z"],
     ];
     let key = "arn:aws:kms:us-east-1:123456789012:key/k";
-    let known: [Known<'_>; 10] = [
+    let known: [Known<'_>; 8] = [
         (&["phase1.dns.provider=route53", "phase1.dns.zone=z"], "phase1.dns.provider", "hosts"),
         (&[], "phase1.api.static_address", "eipalloc-0123456789abcdef0"),
         (&[], "phase1.aws.control_plane_instance_type", "m7i.large"),
-        (&[], "phase1.aws.disk_iops", "4000"),
         (&[], "phase1.aws.disk_kms_key", key),
-        (&[], "phase1.aws.etcd_volume_iops", "4000"),
         (&[], "phase1.aws.zones", "us-east-1a"),
         (&[], "phase1.etcd_volume.kms_key", key),
         (&[], "phase1.node_groups", ONE_GROUP),

@@ -315,11 +315,13 @@ fn the_later_phases_compare_no_target() {
 
 #[test]
 fn paths_of_hosts_stand_in_one_place() {
-    const KNOWN: [&str; 6] = [
+    const KNOWN: [&str; 8] = [
         // A script for a shell on the host.
         "src/support_bundle/hosts.rs",
-        // Below `node`, which it cannot name: where kubelet's root directory must not lie.
+        // Below `node`, which it cannot name: where a directory of the user must not lie.
         "src/config/host_system.rs",
+        "src/config/limits.rs",
+        "src/config/runtime.rs",
         // Below `node`, which it cannot name: what a file of the user must not replace.
         "src/config/assets.rs",
         // Below `node` as well: where the scripts of own steps lie.

@@ -55,17 +55,6 @@ resource "azurerm_orchestrated_virtual_machine_scale_set" "public_fixed" {
     storage_account_type = each.value.disk_type
   }
 
-  dynamic "data_disk" {
-    for_each = each.value.volumes
-    content {
-      lun                  = data_disk.key
-      caching              = "None"
-      create_option        = "Empty"
-      disk_size_gb         = data_disk.value.size_gb
-      storage_account_type = data_disk.value.type
-    }
-  }
-
   network_interface {
     name                           = "host"
     primary                        = true
@@ -197,17 +186,6 @@ resource "azurerm_orchestrated_virtual_machine_scale_set" "public_scaling" {
     caching              = "ReadWrite"
     disk_size_gb         = each.value.disk_gb
     storage_account_type = each.value.disk_type
-  }
-
-  dynamic "data_disk" {
-    for_each = each.value.volumes
-    content {
-      lun                  = data_disk.key
-      caching              = "None"
-      create_option        = "Empty"
-      disk_size_gb         = data_disk.value.size_gb
-      storage_account_type = data_disk.value.type
-    }
   }
 
   network_interface {

@@ -7,8 +7,8 @@ variable "cluster" {
     kubernetes_version = string      # only for the description of machines
     tags               = map(string) # phase1.tags, as labels
     networks = object({
-      pods       = string                                   # CIDR of pods
-      services   = string                                   # CIDR of Services
+      pods       = string                                 # CIDR of pods
+      services   = string                                 # CIDR of Services
       node_ports = optional(list(number), [30000, 32767]) # the first and the last port of Services on hosts
     })
     ipv6 = optional(bool, false) # phase1.network.ipv6: hosts have IPv6 beside IPv4
