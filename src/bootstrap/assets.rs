@@ -25,7 +25,7 @@ use crate::node::node_config::{Content, File, NodeConfig, Unit};
 use super::node_target::NodeTarget;
 use super::template;
 
-/// Where a block of turnup's has the names of `phase2.host.extra_hosts`.
+/// Where turnup writes the names of `phase2.host.extra_hosts`.
 const HOSTS_FILE: &str = "/etc/hosts";
 const FILES: &str = "phase2.host.file_assets";
 const HOOKS: &str = "phase2.host.hooks";

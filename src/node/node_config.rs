@@ -67,7 +67,7 @@ pub struct NodeConfig {
     pub modules: Vec<String>,
     /// Kernel settings by name.
     pub sysctls: BTreeMap<String, String>,
-    /// Addresses by the names of turnup's block in `/etc/hosts`.
+    /// Addresses by the names of turnup's lines in `/etc/hosts`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_hosts: BTreeMap<String, IpAddr>,
     /// Directories that programs fill and that go with the node, besides the usual ones.

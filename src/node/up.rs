@@ -164,7 +164,7 @@ impl NodeSetup<'_> {
             "phase2.runtime.{setting}: this host was made a node with {was}, not with {is}"
         ))
         .evidence("containers that run cannot be moved; nothing was changed on the host".to_owned())
-        .hint("recreate the node: turnup reset, then turnup up; or set the former value again"))
+        .hint("turnup reset HOST, then turnup up; or set the former value again"))
     }
 
     /// What a run that was killed left beside the files that it wrote.
@@ -192,7 +192,7 @@ impl NodeSetup<'_> {
     fn install_packages(&mut self) -> Result<()> {
         let missing = packages::find_missing(&self.node_config.packages)?;
         if !missing.is_empty() {
-            RestoreLog::record_packages(self.node_config, &packages::prepare(&missing)?)?;
+            RestoreLog::record_packages(&packages::prepare(&missing)?)?;
             packages::install(&missing)?;
             missing.iter().try_for_each(|package| self.note(true, &format!("package {package}")))?;
             // They may have brought files that are to be replaced.
@@ -264,13 +264,13 @@ impl NodeSetup<'_> {
         })
     }
 
-    /// What an earlier configuration had and this one has not is put back as it was.
+    /// What an earlier configuration had and this one has not is put back as it was. Packages stay:
+    /// what runs here may use them by now.
     fn remove_superseded(&mut self) -> Result<()> {
         let Some(mut restore_log) = RestoreLog::read()? else { return Ok(()) };
         if self.node_config.extra_hosts.is_empty() && hosts_file::ensure(&BTreeMap::new())? {
             self.report(&NodeEvent::Changed(format!("put back {}", hosts_file::FILE)))?;
         }
-        self.remove_superseded_packages(&mut restore_log)?;
         let old: Vec<RestoreEntry> = restore_log.find_superseded(self.node_config).into_iter().cloned().collect();
         if old.is_empty() {
             return Ok(());
@@ -294,18 +294,6 @@ impl NodeSetup<'_> {
         self.changed.extend(gone);
         restore::revive_units(old.iter().filter_map(RestoreEntry::as_unit))?;
         restore_log.forget_superseded(self.node_config)
-    }
-
-    fn remove_superseded_packages(&mut self, restore_log: &mut RestoreLog) -> Result<()> {
-        let tried = restore_log.find_superseded_packages(self.node_config);
-        if tried.is_empty() {
-            return Ok(());
-        }
-        let kept = packages::remove(&tried)?;
-        for name in tried.iter().filter(|name| !kept.contains(name)) {
-            self.report(&NodeEvent::Changed(format!("removed package {name}")))?;
-        }
-        restore_log.forget_packages(&tried, &kept)
     }
 
     /// Units of other programs that read files of ours; one that does not run reads them when it
