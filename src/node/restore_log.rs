@@ -51,11 +51,14 @@ pub(super) const SHARED_DIRS: [&str; 13] = [
     "/opt/nri",
     "/usr/libexec/kubernetes",
 ];
+/// How long logind lets kubelet delay a shutdown (`phase2.kubelet.shutdown_grace_period`).
+pub(super) const SHUTDOWN_DELAY: &str = "/etc/systemd/logind.conf.d/99-kubelet.conf";
 /// Files that programs make beside what they are asked for: the locks and backups of users and of
-/// iptables, flannel's part of CNI, the kubeconfig that a worker's kubelet writes when it has
-/// joined.
-const BESIDE: [&str; 8] = [
+/// iptables, flannel's part of CNI, kubelet's for logind, the kubeconfig that a worker's kubelet
+/// writes when it has joined.
+const BESIDE: [&str; 9] = [
     KUBELET_KUBECONFIG,
+    SHUTDOWN_DELAY,
     "/etc/.pwd.lock",
     "/etc/passwd-",
     "/etc/group-",
