@@ -64,6 +64,7 @@ fn read_certificates(pem: &[u8]) -> Result<Vec<Certificate<'static>>> {
 }
 
 /// Whether an exception is about this host, as Go's programs read `NO_PROXY`.
+#[must_use]
 pub fn covers(entry: &str, host: &str) -> bool {
     if let Ok(address) = host.parse::<IpAddr>() {
         if let Ok(one) = entry.parse::<IpAddr>() {

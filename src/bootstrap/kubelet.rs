@@ -8,7 +8,6 @@ use sha2::{Digest as _, Sha256};
 use crate::cloud::WORKERS;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::component::Subject;
-use crate::config::host_system::USUAL_DATA_DIR;
 use crate::config::{ComponentName, Destination};
 use crate::error::{Error, Result};
 use crate::inventory::Role;
@@ -182,7 +181,7 @@ impl Agents<'_> {
             .set("node-ip", self.target.address)
             .set_if(!labels.is_empty(), "node-labels", labels)
             .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
-        let own_dir = own_data_dir(self.settings());
+        let own_dir = self.settings().host_system.own_kubelet_root();
         let flags = flags.set_if(own_dir.is_some(), "root-dir", own_dir.unwrap_or_default());
         let flags = flags.set_if(
             provides_credentials(self.settings()),
@@ -195,7 +194,7 @@ impl Agents<'_> {
         let config = self.kubelet_config()?;
         let context = minijinja::context! {
             node => self.target.name,
-            data_dir => data_dir(self.settings()),
+            data_dir => &self.settings().host_system.data_dir,
             containerd_root => &self.settings().runtime.data_dir,
             open_files => self.settings().host_system.open_files,
             proxy => proxy.as_ref().map(HostProxy::environment).unwrap_or_default(),
@@ -228,7 +227,7 @@ impl Agents<'_> {
             })
         };
         let (program, files) = (layout::program("kubelet"), self.kubelet_files()?);
-        let credentials = layout::registry_credentials(data_dir(self.settings()));
+        let credentials = layout::registry_credentials(&self.settings().host_system.data_dir);
         let mut kubelet: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         kubelet.extend([
             layout::KUBELET_KUBECONFIG,
@@ -289,16 +288,6 @@ const CREDENTIAL_PROVIDERS: &str = "image-credential-provider-config";
 pub(super) fn provides_credentials(settings: &ClusterSettings) -> bool {
     let flag = Destination::Flag(CREDENTIAL_PROVIDERS.into());
     settings.assignments.iter().any(|one| one.component == ComponentName::Kubelet && one.destination == flag)
-}
-
-/// kubelet's root directory. Its configuration and certificates stay in the usual one.
-pub(super) fn data_dir(settings: &ClusterSettings) -> &str {
-    own_data_dir(settings).unwrap_or(USUAL_DATA_DIR)
-}
-
-/// kubelet's root directory, where it is another one than the usual.
-pub(super) fn own_data_dir(settings: &ClusterSettings) -> Option<&str> {
-    Some(settings.host_system.data_dir.as_str()).filter(|dir| !dir.is_empty() && *dir != USUAL_DATA_DIR)
 }
 
 /// A file that a setting brings along for kubelet.

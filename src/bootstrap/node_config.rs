@@ -30,7 +30,7 @@ use super::firewall::Neighbors;
 use super::groups;
 use super::healthcheck;
 use super::kubeconfig::{self, Identity};
-use super::kubelet::{self, Agents};
+use super::kubelet::Agents;
 use super::node_config_builder::{NodeConfigBuilder, node_directories};
 use super::node_target::NodeTarget;
 use super::pki::{Authority, Leaf, Pki};
@@ -221,7 +221,7 @@ impl NodeConfigs<'_> {
         files.key(layout::KUBELET_KEY, &format!("kubelet-{}.key", host.name), 0)?;
         files.list.extend(agents.kubelet_files()?);
         if let Some(text) = runtime::read_credentials(self.cluster)? {
-            let path = layout::registry_credentials(kubelet::data_dir(&self.cluster.settings));
+            let path = layout::registry_credentials(&self.cluster.settings.host_system.data_dir);
             files.secret(&path, "registry-credentials", text, 0);
         }
         if host.role == Role::ControlPlane {
@@ -361,4 +361,4 @@ fn encryption_configuration(encrypted: &[String], key: &str, socket: Option<&str
 
 #[cfg(test)]
 #[path = "node_config_tests.rs"]
-mod tests;
+pub(super) mod tests;

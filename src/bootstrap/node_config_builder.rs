@@ -97,7 +97,7 @@ impl<'a> NodeConfigBuilder<'a> {
             sysctls,
             packages: system.packages.clone(),
             extra_hosts: system.extra_hosts.clone(),
-            shared_directories: kubelet::own_data_dir(&self.cluster.settings).map(Into::into).into_iter().collect(),
+            shared_directories: system.own_kubelet_root().map(Into::into).into_iter().collect(),
             pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
             mounts: Vec::new(),
             directories: machine_directories(),

@@ -34,7 +34,7 @@ fn facts() -> Facts {
     }
 }
 
-fn with_configs<T>(changes: &[(&str, &str)], act: impl FnOnce(&NodeConfigs<'_>) -> T) -> T {
+pub(in super::super) fn with_configs<T>(changes: &[(&str, &str)], act: impl FnOnce(&NodeConfigs<'_>) -> T) -> T {
     let dir = tempfile::tempdir().unwrap();
     let source = TreeSource::embedded();
     let mut settings = Settings::defaults(&source).unwrap();
@@ -523,7 +523,7 @@ fn exceptions_of_the_proxy_name_no_other_host() {
         };
         let mut more = configs.inventory.clone();
         let last = Host { name: "worker-9".into(), ..more.hosts[1].clone() };
-        more.hosts.push(Host { address: std::net::Ipv4Addr::new(192, 0, 2, 99).into(), ..last });
+        more.hosts.push(Host { address: Ipv4Addr::new(192, 0, 2, 99).into(), ..last });
         assert_eq!(direct(configs.inventory), direct(&more));
     });
 }

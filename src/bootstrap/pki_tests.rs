@@ -80,7 +80,7 @@ fn an_authority_of_ones_own_signs_what_openssl_verifies() {
         .unwrap();
     let read = |name: &str| fs_err::read_to_string(dir.path().join(name)).unwrap();
     fs_err::write(dir.path().join("bundle.crt"), read("own.crt") + &read("root.crt")).unwrap();
-    let store = Store::open(&dir.path().join("state")).unwrap();
+    let store = Store::open(dir.path().join("state")).unwrap();
     let settings =
         PkiSettings { ca_cert_file: "bundle.crt".into(), ca_key_file: "ca.key".into(), ..PkiSettings::default() };
     let pki = Pki { settings, work_dir: dir.path(), ..Pki::new(&store) };
@@ -108,7 +108,7 @@ fn keys_and_lives_are_those_of_the_settings() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let with = |key_algorithm, ca_lifetime| {
-        let settings = PkiSettings { key_algorithm, ca_lifetime, ..PkiSettings::default() };
+        let settings = PkiSettings { ca_lifetime, key_algorithm, ..PkiSettings::default() };
         Pki { settings, ..Pki::new(&store) }
     };
     let pki = with(KeyAlgorithm::EcdsaP384, LEAF_LIFE / 2);

@@ -101,19 +101,14 @@ fn wanted(cluster: &Cluster) -> Result<Record> {
     if let Some(known) = known.filter(|known| known.file.is_file()) {
         return Ok(Record { context, ..known });
     }
-    let file = match listed.iter().find(|path| path.is_file()).or(listed.last()) {
-        Some(file) => file.clone(),
-        None => {
-            let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-            let home = home.ok_or_else(|| {
-                Error::precondition(
-                    "phase2.kubeconfig.merge: neither KUBECONFIG nor HOME says where your kubeconfig is",
-                )
-                .hint("KUBECONFIG=FILE turnup up")
-            })?;
-            PathBuf::from(home).join(".kube/config")
-        }
-    };
+    if let Some(file) = listed.iter().find(|path| path.is_file()).or(listed.last()) {
+        return Ok(Record { file: file.clone(), context });
+    }
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).ok_or_else(|| {
+        Error::precondition("phase2.kubeconfig.merge: neither KUBECONFIG nor HOME says where your kubeconfig is")
+            .hint("KUBECONFIG=FILE turnup up")
+    })?;
+    let file = PathBuf::from(home).join(".kube/config");
     Ok(Record { file, context })
 }
 

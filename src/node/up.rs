@@ -122,7 +122,7 @@ struct NodeSetup<'a> {
 
 impl NodeSetup<'_> {
     fn apply(mut self, trigger: Trigger) -> Result<()> {
-        self.require_same_runtime()?;
+        require_same_runtime(self.before, self.node_config)?;
         self.node_config.users.iter().try_for_each(task::require_user)?;
         // Before the first effect: what there is to be put back.
         RestoreLog::record(self.node_config)?;
@@ -150,21 +150,6 @@ impl NodeSetup<'_> {
         }
         self.remember()?;
         self.report(&NodeEvent::Done(self.changed.len()))
-    }
-
-    /// Containers that run would be lost from sight, and those that replace them find their ports
-    /// taken.
-    fn require_same_runtime(&self) -> Result<()> {
-        let before = self.before.map(|before| &before.runtime);
-        let Some((setting, was, is)) = before.and_then(|before| before.find_difference(&self.node_config.runtime))
-        else {
-            return Ok(());
-        };
-        Err(Error::precondition(format!(
-            "phase2.runtime.{setting}: this host was made a node with {was}, not with {is}"
-        ))
-        .evidence("containers that run cannot be moved; nothing was changed on the host".to_owned())
-        .hint("turnup reset HOST, then turnup up; or set the former value again"))
     }
 
     /// What a run that was killed left beside the files that it wrote.
@@ -390,6 +375,17 @@ impl NodeSetup<'_> {
     }
 }
 
+/// An error where containers that run would be lost from sight, and those that replace them find
+/// their ports taken.
+fn require_same_runtime(before: Option<&NodeConfig>, now: &NodeConfig) -> Result<()> {
+    let Some((setting, was, is)) = before.and_then(|before| before.runtime.find_difference(&now.runtime)) else {
+        return Ok(());
+    };
+    Err(Error::precondition(format!("{setting}: this host was made a node with {was}, not with {is}"))
+        .evidence("containers that run cannot be moved; nothing was changed on the host")
+        .hint(format!("turnup reset {} && turnup up; or turnup config set {setting}={was}", now.node)))
+}
+
 /// An error when files are for programs of which this host has none: what they say would do
 /// nothing.
 fn require_programs(node_config: &NodeConfig) -> Result<()> {
@@ -492,8 +488,25 @@ fn ask(url: &str) -> std::result::Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::ask;
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::{ask, require_same_runtime};
     use crate::http_server::{LOOPBACK, send, serve};
+    use crate::node::node_config::{NodeConfig, sample};
+
+    #[test]
+    fn another_directory_is_refused_with_the_way_to_it() {
+        let before: NodeConfig = serde_json::from_value(sample()).unwrap();
+        let mut now = before.clone();
+        require_same_runtime(Some(&before), &now).unwrap();
+        now.runtime.kubelet_root = "/data/kubelet".into();
+        require_same_runtime(None, &now).unwrap();
+        insta::assert_snapshot!(require_same_runtime(Some(&before), &now).unwrap_err().render(), @r"
+        error: phase2.host.data_dir: this host was made a node with /var/lib/kubelet, not with /data/kubelet
+          | containers that run cannot be moved; nothing was changed on the host
+        next: turnup reset w && turnup up; or turnup config set phase2.host.data_dir=/var/lib/kubelet
+        ");
+    }
 
     #[test]
     fn only_a_200_is_healthy() {
