@@ -496,20 +496,6 @@ fn state_of_kubelets_managers_goes_where_what_it_rests_on_changes() {
     let reserved = ("phase2.kubelet.system_reserved", "memory=512Mi");
     let memory = lines(&[reserved, ("phase2.kubelet.memory_manager_policy", "Static")]);
     assert!(memory[1] != lines(&[reserved])[1], "{memory:?}");
-
-    // The shell's part, with a state of before.
-    let dir = tempfile::tempdir().unwrap();
-    let start = |lines: &[String]| {
-        let script = lines[0].split('\'').nth(1).unwrap().replace("/var/lib/kubelet", dir.path().to_str().unwrap());
-        crate::exec::Run::new("sh").args(["-c", &script]).dir(dir.path()).succeed().unwrap();
-        dir.path().join("cpu_manager_state").exists()
-    };
-    let write_state = || fs_err::write(dir.path().join("cpu_manager_state"), "{}").unwrap();
-    start(&usual);
-    write_state();
-    assert!(start(&usual) && !start(&other));
-    write_state();
-    assert!(start(&other) && start(&other));
 }
 
 /// A host that comes changes no other one's way past the proxy.

@@ -28,8 +28,8 @@ pub(super) struct HostProxy<'a> {
 }
 
 impl<'a> HostProxy<'a> {
-    /// `api` is where hosts reach the API, as far as that is known. Other hosts are reached by nothing that a proxy is for,
-    /// so that one that comes or goes changes nothing on the rest.
+    /// `api` is where hosts reach the API, as far as that is known. Nothing that a proxy is for
+    /// reaches other hosts, so that one that comes or goes changes nothing on the rest.
     pub(super) fn find(cluster: &'a Cluster, api: Option<&str>) -> Option<Self> {
         let settings = Some(&cluster.settings.proxy).filter(|proxy| proxy.is_set())?;
         let of = &cluster.settings;

@@ -258,8 +258,8 @@ fn check_encrypted(facts: &Values<'_, '_>) -> Option<Problem> {
     (at + 1 < kinds.len()).then(|| problem(name, format!("{ALL} covers what stands behind it; name it last")))
 }
 
-/// Without one of these HTTP/2 has no cipher suite, and the API server does not start. TLS 1.3 takes
-/// no list.
+/// Without one of these HTTP/2 has no cipher suite, and the API server does not start. TLS 1.3
+/// takes no list.
 fn check_ciphers(facts: &Values<'_, '_>) -> Option<Problem> {
     const NEEDED: [&str; 2] = ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"];
     const TLS13: &str = "phase2.security.tls13";
