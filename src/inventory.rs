@@ -25,6 +25,8 @@ pub use volume::Disk;
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "turnup.provision/1";
+/// The instance of a host that a check imagines.
+pub const IMAGINED: &str = "imagined";
 /// Where a control-plane host tells by plain HTTP whether its API server is ready: `/readyz`, for
 /// load balancers.
 pub const HEALTH_PORT: u16 = 3990;
@@ -187,6 +189,12 @@ pub struct JumpHost {
 }
 
 impl Host {
+    /// Whether it stands for hosts that only provision makes known.
+    #[must_use]
+    pub fn is_imagined(&self) -> bool {
+        self.instance == IMAGINED
+    }
+
     /// Where turnup connects to.
     #[must_use]
     pub fn ssh_address(&self) -> IpAddr {

@@ -49,7 +49,7 @@ pub use lock::{BinarySpec, Cgo, DigestOrigin, ImageSpec, LARGEST, LOCK_FILE, Loc
 pub use maintain::{RecordedDigest, pin_upstream, rewrite_lock, write_lock};
 pub use platform::Platform;
 pub use progress::{NoProgress, Watch};
-pub use proxy::Proxy;
+pub use proxy::{Proxy, covers};
 pub use reference::{describe_components, read_help, write_reference};
 pub use resolved::ResolvedArtifacts;
 pub use rootfs::{RootFs, host_root_digest};

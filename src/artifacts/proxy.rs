@@ -64,7 +64,8 @@ fn read_certificates(pem: &[u8]) -> Result<Vec<Certificate<'static>>> {
 }
 
 /// Whether an exception is about this host, as Go's programs read `NO_PROXY`.
-fn covers(entry: &str, host: &str) -> bool {
+#[must_use]
+pub fn covers(entry: &str, host: &str) -> bool {
     if let Ok(address) = host.parse::<IpAddr>() {
         if let Ok(one) = entry.parse::<IpAddr>() {
             return one == address;

@@ -25,7 +25,7 @@ use crate::node::node_config::{Content, File, NodeConfig, Unit};
 use super::node_target::NodeTarget;
 use super::template;
 
-/// Where a block of turnup's has the names of `phase2.host.extra_hosts`.
+/// Where turnup writes the names of `phase2.host.extra_hosts`.
 const HOSTS_FILE: &str = "/etc/hosts";
 const FILES: &str = "phase2.host.file_assets";
 const HOOKS: &str = "phase2.host.hooks";
@@ -66,12 +66,17 @@ impl Assets {
         })
     }
 
-    /// These units and those of programs, in the order to start them.
-    pub(super) fn arrange(&self, mut units: Vec<Unit>) -> Result<Vec<Unit>> {
+    /// These units and those of programs, in the order to start them. kubelet starts again for the
+    /// files that its flags or its configuration name.
+    pub(super) fn arrange(&self, mut units: Vec<Unit>, kubelet: &Value) -> Result<Vec<Unit>> {
         units.splice(0..0, self.hooks.iter().cloned());
         for unit in &mut units {
-            let files = self.files.iter().filter(|file| file.restarts.contains(&unit.name));
-            unit.restart_on.extend(files.map(|file| file.path.clone()));
+            let is_kubelet = unit.name == "kubelet.service";
+            let is_flag = |path: &str| unit.text.split_whitespace().any(|word| word.ends_with(&format!("={path}")));
+            let is_read = |file: &File| is_kubelet && (is_flag(&file.path) || is_in(kubelet, &file.path));
+            let files = self.files.iter().filter(|file| file.restarts.contains(&unit.name) || is_read(file));
+            let files: Vec<String> = files.map(|file| file.path.clone()).collect();
+            unit.restart_on.extend(files);
         }
         order(units)
     }
@@ -101,6 +106,16 @@ impl Assets {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether this text is a value of the configuration.
+fn is_in(config: &Value, text: &str) -> bool {
+    match config {
+        Value::String(value) => value == text,
+        Value::Array(all) => all.iter().any(|value| is_in(value, text)),
+        Value::Object(all) => all.values().any(|value| is_in(value, text)),
+        _ => false,
     }
 }
 
@@ -302,7 +317,7 @@ mod tests {
     }
 
     fn started(hooks: &Value) -> Result<Vec<String>> {
-        let units = find(&json!([]), hooks, "worker")?.arrange(own())?;
+        let units = find(&json!([]), hooks, "worker")?.arrange(own(), &Value::Null)?;
         Ok(units.into_iter().map(|unit| unit.name.trim_start_matches("turnup-hook-").to_owned()).collect())
     }
 
@@ -362,7 +377,7 @@ mod tests {
             {"name": "agent", "command": "exec agent", "run": "always"},
             {"name": "never", "command": "false", "disabled": true},
         ]);
-        let units = find(&json!([]), &hooks, "worker").unwrap().arrange(own()).unwrap();
+        let units = find(&json!([]), &hooks, "worker").unwrap().arrange(own(), &Value::Null).unwrap();
         let hooks = units.iter().filter(|unit| unit.name.starts_with("turnup-hook-"));
         let texts: Vec<String> = hooks.map(|unit| format!("--- {}\n{}", unit.name, unit.text)).collect();
         insta::assert_snapshot!(texts.concat());
@@ -452,8 +467,17 @@ mod tests {
         let files = json!([{"name": "a", "path": "/etc/a", "content": "a",
             "restarts": ["containerd.service", "ssh.service"]}]);
         let assets = find(&files, &json!([]), "worker").unwrap();
-        let units = assets.arrange(own()).unwrap();
+        let units = assets.arrange(own(), &Value::Null).unwrap();
         assert_eq!(units[0].restart_on, ["/etc/a"]);
         assert_eq!(assets.files_beside(&units)[0].restarts, ["ssh.service"]);
+    }
+
+    #[test]
+    fn kubelet_starts_again_for_files_that_its_flags_and_its_configuration_name() {
+        let file = |name: &str| json!({"name": name, "path": format!("/etc/own/{name}"), "content": "a"});
+        let assets = find(&json!([file("flag"), file("field"), file("other")]), &json!([]), "worker").unwrap();
+        let own = vec![unit("kubelet.service", "ExecStart=/opt/turnup/bin/kubelet \\\n  --own-file=/etc/own/flag\n")];
+        let units = assets.arrange(own, &json!({"a": [{"file": "/etc/own/field"}], "b": "/etc/own"})).unwrap();
+        assert_eq!(units[0].restart_on, ["/etc/own/flag", "/etc/own/field"]);
     }
 }

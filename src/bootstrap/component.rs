@@ -77,16 +77,18 @@ impl Component {
         layout::component_dir(self.name)
     }
 
-    /// A digest of all files in its directory that it reads only when it starts: with another one
-    /// its pod is another pod.
-    pub(super) fn digest_files(&self, files: &[File]) -> String {
+    /// A digest of all files that it reads only when it starts: with another one its pod is another
+    /// pod. They are in its directory, or a flag names them.
+    pub(super) fn digest_files(&self, files: &[File], flags: &Flags) -> String {
         let dir = format!("{}/", self.dir());
         let mut read = Vec::new();
         for file in files {
-            let Some(name) = file.path.strip_prefix(&dir) else { continue };
-            if !self.reloads.contains(&name) {
-                read.push(format!("{name} {}\n", digest_of(&file.content)));
-            }
+            let name = match file.path.strip_prefix(&dir) {
+                Some(name) if self.reloads.contains(&name) => continue,
+                None if !flags.name(&file.path) => continue,
+                name => name.unwrap_or(&file.path),
+            };
+            read.push(format!("{name} {}\n", digest_of(&file.content)));
         }
         read.sort_unstable();
         unknown::digest(&read.concat())
@@ -148,6 +150,11 @@ impl Flags {
             self = self.set(name, component.file(file));
         }
         self
+    }
+
+    /// Whether the value of a flag is this path, or a list with it.
+    fn name(&self, path: &str) -> bool {
+        self.0.values().flatten().any(|value| value.split([',', '=']).any(|part| part == path))
     }
 
     /// Whether a flag is set.

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
 
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::component::Subject;
@@ -131,13 +132,20 @@ pub(super) fn digest(cluster: &Cluster) -> Result<String> {
     Ok(hex::encode(Sha256::digest(text)))
 }
 
-/// A digest of the certificate that the user's own authority has; empty where turnup makes it.
+/// A digest of the certificate and the key of the user's own authority; empty where turnup makes
+/// it.
 pub(super) fn own_authority(cluster: &Cluster) -> Result<String> {
-    let file = &cluster.settings.pki.ca_cert_file;
-    if file.is_empty() {
+    let pki = &cluster.settings.pki;
+    if pki.ca_cert_file.is_empty() {
         return Ok(String::new());
     }
-    Ok(hex::encode(Sha256::digest(read(cluster, "phase2.pki.ca_cert_file", file)?)))
+    let mut digest = Sha256::new();
+    for (setting, file) in
+        [("phase2.pki.ca_cert_file", &pki.ca_cert_file), ("phase2.pki.ca_key_file", &pki.ca_key_file)]
+    {
+        digest.update(Sha256::digest(Zeroizing::new(read(cluster, setting, file)?).as_bytes()));
+    }
+    Ok(hex::encode(digest.finalize()))
 }
 
 /// A text file that a setting names, relative to the configuration's directory.
@@ -263,9 +271,12 @@ fn file_name(flag: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
     use serde_json::json;
 
     use super::*;
+    use crate::config::{Settings, TreeSource};
 
     #[test]
     fn a_field_is_set_and_others_stay() {
@@ -311,5 +322,23 @@ mod tests {
     fn a_file_is_called_as_its_flag() {
         assert_eq!(file_name("authorization-webhook-config-file"), "authorization-webhook");
         assert_eq!(file_name("image-credential-provider-config"), "image-credential-provider");
+    }
+
+    #[test]
+    fn another_key_of_the_users_authority_is_another_authority() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = TreeSource::embedded();
+        let mut settings = Settings::defaults(&source).unwrap();
+        settings.set_all(&[("phase2.pki.ca_cert_file", "ca.crt"), ("phase2.pki.ca_key_file", "ca.key")]).unwrap();
+        let mut cluster = Cluster::open(&settings, source, dir.path()).unwrap();
+        dir.path().clone_into(&mut cluster.work_dir);
+        let digest = |certificate: &str, key: &str| {
+            fs_err::write(dir.path().join("ca.crt"), certificate).unwrap();
+            fs_err::write(dir.path().join("ca.key"), key).unwrap();
+            own_authority(&cluster).unwrap()
+        };
+        let one = digest("certificate", "key");
+        assert_eq!((one.len(), digest("certificate", "key")), (64, one.clone()), "a digest and nothing of the key");
+        assert!(digest("certificate", "other") != one && digest("certificatek", "ey") != one);
     }
 }

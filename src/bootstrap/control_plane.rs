@@ -311,7 +311,7 @@ impl ControlPlane<'_> {
         let configuration = self.configuration(component.program);
         let flags = configuration.with_flags(flags, |name| component.file(name))?;
         let requests = configuration.requests();
-        let files = component.digest_files(files);
+        let files = component.digest_files(files, &flags);
         Ok(StaticPod { name: component.name, image, flags, mounts, probe, requests, files, user })
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::HostSystemSettings;
-use crate::config::host_system::KERNEL_SETTINGS;
+use crate::config::host_system::{KERNEL_SETTINGS, is_of_machine};
 use crate::error::{Error, Result};
 use crate::node::Facts;
 use crate::node::node_config::{Content, File};
@@ -48,8 +48,7 @@ pub(super) fn sysctls(settings: &HostSystemSettings) -> BTreeMap<String, String>
 
 /// An error when a setting belongs to the machine around a host that is a container.
 pub(super) fn require_own_kernel(settings: &HostSystemSettings, facts: &Facts) -> Result<()> {
-    let is_shared = |name: &&String| !name.starts_with("net.") && !KERNEL_SETTINGS.iter().any(|(own, _)| own == name);
-    match settings.sysctls.keys().find(is_shared).filter(|_| facts.container) {
+    match settings.sysctls.keys().find(|name| is_of_machine(name)).filter(|_| facts.container) {
         None => Ok(()),
         Some(name) => {
             let message =

@@ -3,11 +3,11 @@
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::cloud::WORKERS;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::component::Subject;
-use crate::config::host_system::USUAL_DATA_DIR;
 use crate::config::{ComponentName, Destination};
 use crate::error::{Error, Result};
 use crate::inventory::Role;
@@ -48,8 +48,8 @@ pub(super) struct Agents<'a> {
     pub(super) tainted: bool,
     /// Whether the host has nftables rules of turnup's.
     pub(super) has_firewall: bool,
-    /// Names and addresses of the cluster's hosts and of its API.
-    pub(super) hosts: Vec<String>,
+    /// Where the host reaches the API.
+    pub(super) api_host: String,
 }
 
 impl Agents<'_> {
@@ -181,27 +181,25 @@ impl Agents<'_> {
             .set("node-ip", self.target.address)
             .set_if(!labels.is_empty(), "node-labels", labels)
             .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
-        let data_dir = own_data_dir(self.settings());
-        let flags = flags.set_if(data_dir.is_some(), "root-dir", data_dir.unwrap_or_default());
+        let own_dir = self.settings().host_system.own_kubelet_root();
+        let flags = flags.set_if(own_dir.is_some(), "root-dir", own_dir.unwrap_or_default());
         let flags = flags.set_if(
             provides_credentials(self.settings()),
             "image-credential-provider-bin-dir",
             layout::CREDENTIAL_PROVIDERS,
         );
         let flags = self.configuration().with_flags(flags, kubelet_file)?;
-        let proxy = HostProxy::find(self.cluster, &self.hosts);
+        let proxy = HostProxy::find(self.cluster, Some(&self.api_host));
         let trusts = proxy.as_ref().is_some_and(HostProxy::has_authority);
         let config = self.kubelet_config()?;
         let context = minijinja::context! {
             node => self.target.name,
-            data_dir => data_dir.unwrap_or(USUAL_DATA_DIR),
-            has_own_data_dir => data_dir.is_some(),
+            data_dir => &self.settings().host_system.data_dir,
+            containerd_root => &self.settings().runtime.data_dir,
             open_files => self.settings().host_system.open_files,
             proxy => proxy.as_ref().map(HostProxy::environment).unwrap_or_default(),
             authority => PROXY_AUTHORITY,
-            cpu_manager_policy => config["cpuManagerPolicy"].as_str(),
-            memory_manager_policy => config["memoryManagerPolicy"].as_str(),
-            reserved_memory => config["reservedMemory"][0]["limits"]["memory"].as_str().unwrap_or("none"),
+            managers => managers(&config),
             turnup => layout::TURNUP,
             flags => flags.render(),
             lowers_oom_score => self.facts.lowers_oom_score,
@@ -229,11 +227,12 @@ impl Agents<'_> {
             })
         };
         let (program, files) = (layout::program("kubelet"), self.kubelet_files()?);
+        let credentials = layout::registry_credentials(&self.settings().host_system.data_dir);
         let mut kubelet: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         kubelet.extend([
             layout::KUBELET_KUBECONFIG,
             layout::BOOTSTRAP_KUBECONFIG,
-            layout::REGISTRY_CREDENTIALS,
+            &credentials,
             PROXY_AUTHORITY,
             &program,
             layout::KUBELET_CERTIFICATE,
@@ -269,6 +268,19 @@ impl Agents<'_> {
     }
 }
 
+/// What kubelet's managers keep their state for: each with a digest of what that depends on.
+fn managers(config: &Value) -> [(&'static str, String); 2] {
+    let cpu = json!([
+        config["cpuManagerPolicy"],
+        config["cpuManagerPolicyOptions"],
+        config["reservedSystemCPUs"],
+        config["kubeReserved"]["cpu"],
+        config["systemReserved"]["cpu"],
+    ]);
+    let memory = json!([config["memoryManagerPolicy"], config["reservedMemory"]]);
+    [("cpu", cpu), ("memory", memory)].map(|(name, of)| (name, hex::encode(&Sha256::digest(of.to_string())[..8])))
+}
+
 /// The flag that names the programs which get passwords for registries.
 const CREDENTIAL_PROVIDERS: &str = "image-credential-provider-config";
 
@@ -276,12 +288,6 @@ const CREDENTIAL_PROVIDERS: &str = "image-credential-provider-config";
 pub(super) fn provides_credentials(settings: &ClusterSettings) -> bool {
     let flag = Destination::Flag(CREDENTIAL_PROVIDERS.into());
     settings.assignments.iter().any(|one| one.component == ComponentName::Kubelet && one.destination == flag)
-}
-
-/// kubelet's root directory, where it is another one than the usual. Its configuration and
-/// certificates stay where they are.
-pub(super) fn own_data_dir(settings: &ClusterSettings) -> Option<&str> {
-    Some(settings.host_system.data_dir.as_str()).filter(|dir| !dir.is_empty() && *dir != USUAL_DATA_DIR)
 }
 
 /// A file that a setting brings along for kubelet.

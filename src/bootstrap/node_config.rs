@@ -3,14 +3,14 @@
 //! The result is a pure function of its inputs: the same inputs give the same bytes. It writes
 //! nothing and asks no host.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::{Cluster, find_document};
-use crate::component::{OVERRIDES, Scope};
-use crate::config::{ComponentName, Network};
+use crate::component::{OVERRIDES, Scope, did_you_mean};
+use crate::config::ComponentName;
 use crate::document::Found;
 use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory, Role};
@@ -166,7 +166,7 @@ impl NodeConfigs<'_> {
         let approver = Policy::find(target.role, self.cluster, self.inventory)?;
         let (cluster, artifacts) = (self.cluster, self.artifacts);
         let neighbors = Neighbors::of(self.inventory);
-        let hosts = self.reached_directly();
+        let api_host = self.inventory.api.host_for_nodes().to_owned();
         Ok(NodeConfigBuilder {
             cluster,
             artifacts,
@@ -176,41 +176,25 @@ impl NodeConfigs<'_> {
             api_here,
             assets,
             neighbors,
-            hosts,
+            api_host,
             approver,
         })
-    }
-
-    /// The API and the hosts, but for those in networks that the settings name.
-    fn reached_directly(&self) -> Vec<String> {
-        let networks: Vec<Network> =
-            self.cluster.settings.firewall.host_networks.iter().filter_map(|text| text.parse().ok()).collect();
-        let is_elsewhere = |address: &IpAddr| match address {
-            IpAddr::V4(address) => !networks.iter().any(|network| network.contains(*address)),
-            IpAddr::V6(_) => true,
-        };
-        let hosts = self.inventory.hosts.iter();
-        let addresses = hosts.clone().map(|host| host.address).filter(is_elsewhere).map(|address| address.to_string());
-        let names = hosts.map(|host| host.name.clone());
-        let mut all: Vec<String> =
-            [self.inventory.api.host_for_nodes().to_owned()].into_iter().chain(addresses).collect();
-        // With networks the list stays the same whichever hosts come and go.
-        if networks.is_empty() {
-            all.extend(names);
-        }
-        all
     }
 
     /// An override for a host that the cluster does not have, or of a component that does not run
     /// there, would do nothing.
     fn require_known_scopes(&self) -> Result<()> {
+        let names: Vec<&str> = self.inventory.hosts.iter().map(|host| host.name.as_str()).collect();
+        if self.inventory.hosts.iter().any(Host::is_imagined) {
+            // Their names are known after provision.
+            return Ok(());
+        }
         for (scope, component) in self.cluster.settings.overrides.scopes() {
             let Scope::Host(name) = scope else { continue };
             let Some(host) = self.inventory.hosts.iter().find(|host| host.name == *name) else {
-                let known = self.inventory.hosts.iter().map(|host| host.name.as_str());
-                let near =
-                    kconfig::suggest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                return Err(Error::config(format!("{OVERRIDES}: the cluster has no host `{name}`{near}")));
+                let near = did_you_mean(name, names.iter().copied());
+                let message = format!("{OVERRIDES}: the cluster has no host `{name}`{near}");
+                return Err(Error::config(message).hint(format!("its hosts: {}", names.join(", "))));
             };
             if host.role == Role::Worker && component != ComponentName::Kubelet {
                 return Err(Error::config(format!("{OVERRIDES}: hosts.{name}: {component} does not run on a worker")));
@@ -237,7 +221,8 @@ impl NodeConfigs<'_> {
         files.key(layout::KUBELET_KEY, &format!("kubelet-{}.key", host.name), 0)?;
         files.list.extend(agents.kubelet_files()?);
         if let Some(text) = runtime::read_credentials(self.cluster)? {
-            files.secret(layout::REGISTRY_CREDENTIALS, "registry-credentials", text, 0);
+            let path = layout::registry_credentials(&self.cluster.settings.host_system.data_dir);
+            files.secret(&path, "registry-credentials", text, 0);
         }
         let identity = Identity::Files { certificate: CLIENT_CERTIFICATE, key: CLIENT_CERTIFICATE };
         if host.role == Role::Worker {
@@ -386,4 +371,4 @@ fn encryption_configuration(encrypted: &[String], key: &str, socket: Option<&str
 
 #[cfg(test)]
 #[path = "node_config_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -48,8 +48,8 @@ pub(super) struct NodeConfigBuilder<'a> {
     pub(super) assets: Assets,
     /// The other hosts, as far as they are known.
     pub(super) neighbors: Neighbors,
-    /// Names and addresses of the cluster's hosts and of its API, which no proxy leads to.
-    pub(super) hosts: Vec<String>,
+    /// Where the host reaches the API, which no proxy leads to.
+    pub(super) api_host: String,
     /// By what this host approves requests of kubelets, where it does.
     pub(super) approver: Option<Policy>,
 }
@@ -77,7 +77,7 @@ impl<'a> NodeConfigBuilder<'a> {
             files.push(text_file(ADDRESS_LOCK, 0o600, String::new()));
         }
         files.extend(host_system::files(system));
-        let proxy = HostProxy::find(self.cluster, &self.hosts);
+        let proxy = HostProxy::find(self.cluster, Some(&self.api_host));
         if let Some(proxy) = &proxy {
             files.extend(proxy.files()?);
         }
@@ -97,7 +97,7 @@ impl<'a> NodeConfigBuilder<'a> {
             sysctls,
             packages: system.packages.clone(),
             extra_hosts: system.extra_hosts.clone(),
-            shared_directories: kubelet::own_data_dir(&self.cluster.settings).map(Into::into).into_iter().collect(),
+            shared_directories: system.own_kubelet_root().map(Into::into).into_iter().collect(),
             pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
             mounts: Vec::new(),
             directories: machine_directories(),
@@ -118,7 +118,7 @@ impl<'a> NodeConfigBuilder<'a> {
 
     /// All units in the order to start them, the user's own among them.
     pub(super) fn units(&self, agents: &Agents<'_>) -> Result<Vec<Unit>> {
-        self.assets.arrange(agents.units()?)
+        self.assets.arrange(agents.units()?, &agents.kubelet_config()?)
     }
 
     /// An error when one of the user's own files is one that turnup writes itself.
@@ -167,7 +167,7 @@ impl<'a> NodeConfigBuilder<'a> {
                 && self.has_workers
                 && !self.cluster.settings.control_plane.runs_pods,
             has_firewall: self.cluster.settings.firewall.enabled,
-            hosts: self.hosts.clone(),
+            api_host: self.api_host.clone(),
         })
     }
 

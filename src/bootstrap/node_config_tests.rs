@@ -6,6 +6,7 @@
 
 use serde_json::json;
 
+use super::super::component::Flags;
 use super::super::usual_facts::usual_facts;
 use super::*;
 use crate::artifacts::{Lock, ResolvedArtifacts, Sources};
@@ -33,7 +34,7 @@ fn facts() -> Facts {
     }
 }
 
-fn with_configs<T>(changes: &[(&str, &str)], act: impl FnOnce(&NodeConfigs<'_>) -> T) -> T {
+pub(in super::super) fn with_configs<T>(changes: &[(&str, &str)], act: impl FnOnce(&NodeConfigs<'_>) -> T) -> T {
     let dir = tempfile::tempdir().unwrap();
     let source = TreeSource::embedded();
     let mut settings = Settings::defaults(&source).unwrap();
@@ -379,9 +380,14 @@ fn a_loosened_control_reaches_the_flags() {
 
 #[test]
 fn settings_of_hosts_reach_what_reads_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let logins = dir.path().join("logins.json");
+    fs_err::write(&logins, r#"{"auths": {"registry.example.com": {"auth": "YTpi"}}}"#).unwrap();
     let changes = [
         ("phase1.cloud_provider", "baremetal"),
         ("phase2.host.data_dir", "/data/kubelet"),
+        ("phase2.runtime.data_dir", "/mnt/fast/containerd"),
+        ("phase2.runtime.registry_auth_file", logins.to_str().unwrap()),
         ("phase2.host.open_files", "65536"),
         ("phase2.host.sysctls", "vm.max_map_count=262144,net.ipv4.tcp_rmem=4096 87380 6291456"),
         ("phase2.host.kernel_modules", "wireguard,overlay"),
@@ -395,8 +401,13 @@ fn settings_of_hosts_reach_what_reads_them() {
         let kubelet = unit("kubelet.service");
         assert!(kubelet.contains("--root-dir=/data/kubelet"), "{kubelet}");
         assert!(kubelet.contains("RequiresMountsFor=/data/kubelet\n"), "{kubelet}");
-        assert!(kubelet.contains("rm -f /data/kubelet/cpu_manager_state"), "{kubelet}");
+        assert!(kubelet.contains("cd /data/kubelet || exit"), "{kubelet}");
         assert_eq!(node_config.shared_directories, ["/data/kubelet"]);
+        let credentials = node_config.files.iter().find(|file| file.path.ends_with("/config.json")).unwrap();
+        assert_eq!(credentials.path, "/data/kubelet/config.json", "where kubelet looks for it");
+        let unit_of = node_config.units.iter().find(|unit| unit.name == "kubelet.service").unwrap();
+        assert!(unit_of.restart_on.contains(&credentials.path));
+        assert!(unit("containerd.service").contains("RequiresMountsFor=/mnt/fast/containerd\n"));
         assert!(unit("containerd.service").contains("\nLimitNOFILE=65536\n"));
         assert_eq!(node_config.sysctls["net.ipv4.tcp_rmem"], "4096 87380 6291456");
         let sysctls = text_of(&node_config, "/etc/sysctl.d/90-turnup.conf");
@@ -437,13 +448,15 @@ fn a_pod_restarts_for_the_files_that_it_reads_once() {
     let pods = |changes: &[(&str, &str)]| {
         with_configs(changes, |configs| {
             let own = |name: &str, text: &str| File::new(name, 0o600, 0, Content::Text(text.into()));
-            let digest = |name: &str, text: &str| API_SERVER.digest_files(&[own(&API_SERVER.file(name), text)]);
+            let digest =
+                |name: &str, text: &str| API_SERVER.digest_files(&[own(&API_SERVER.file(name), text)], &Flags::new());
             assert_ne!(digest("admission.yaml", "a"), digest("admission.yaml", "b"));
             assert_eq!(digest("server.crt", "a"), digest("server.crt", "b"));
-            assert_eq!(
-                API_SERVER.digest_files(&[own("/etc/kubernetes/kubelet.conf", "a")]),
-                API_SERVER.digest_files(&[])
-            );
+            let other =
+                |text: &str, flags: &Flags| API_SERVER.digest_files(&[own("/etc/own/eviction.yaml", text)], flags);
+            assert_eq!(other("a", &Flags::new()), API_SERVER.digest_files(&[], &Flags::new()));
+            let named = Flags::new().set("own-file", "/etc/own/eviction.yaml");
+            assert_ne!(other("a", &named), other("b", &named));
             let (node_config, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
             text_of(&node_config, &API_SERVER.file("admission.yaml"))
         })
@@ -462,4 +475,41 @@ fn a_key_service_encrypts_and_what_was_written_before_stays_readable() {
     assert_eq!(providers[0]["kms"], plugin);
     assert!(providers[1].get("secretbox").is_some() && providers[2].get("identity").is_some());
     assert!(!encryption_configuration(&kinds, "a2V5", None).contains("kms"));
+}
+
+/// kubelet refuses to start with the state of other reservations.
+#[test]
+fn state_of_kubelets_managers_goes_where_what_it_rests_on_changes() {
+    let lines = |changes: &[(&str, &str)]| {
+        with_configs(changes, |configs| {
+            let (node_config, _) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
+            let unit = node_config.units.iter().find(|unit| unit.name == "kubelet.service").unwrap();
+            let lines = unit.text.lines().filter(|line| line.starts_with("ExecStartPre="));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        })
+    };
+    let policy = ("phase2.kubelet.cpu_manager_policy", "static");
+    let usual = lines(&[policy, ("phase2.kubelet.reserved_cpus", "0")]);
+    let other = lines(&[policy, ("phase2.kubelet.reserved_cpus", "0-1")]);
+    assert!(usual[0] != other[0] && usual[1] == other[1], "{other:?}");
+    assert!(lines(&[("phase2.kubelet.cpu_manager_policy", "none")])[0] != usual[0]);
+    let reserved = ("phase2.kubelet.system_reserved", "memory=512Mi");
+    let memory = lines(&[reserved, ("phase2.kubelet.memory_manager_policy", "Static")]);
+    assert!(memory[1] != lines(&[reserved])[1], "{memory:?}");
+}
+
+/// A host that comes changes no other one's way past the proxy.
+#[test]
+fn exceptions_of_the_proxy_name_no_other_host() {
+    let proxy = ("phase2.http_proxy", "http://proxy.example.com:3128");
+    with_configs(&[("phase1.cloud_provider", "baremetal"), proxy], |configs| {
+        let direct = |inventory: &Inventory| {
+            let configs = NodeConfigs { inventory, ..*configs };
+            configs.machine(&inventory.hosts[0], &facts()).unwrap().proxy.unwrap().direct
+        };
+        let mut more = configs.inventory.clone();
+        let last = Host { name: "worker-9".into(), ..more.hosts[1].clone() };
+        more.hosts.push(Host { address: Ipv4Addr::new(192, 0, 2, 99).into(), ..last });
+        assert_eq!(direct(configs.inventory), direct(&more));
+    });
 }

@@ -187,8 +187,9 @@ impl<'a> Pki<'a> {
         Ok(())
     }
 
-    /// The authority with those above it up to the root, for programs that trust nothing else; none
-    /// where it is a root itself.
+    /// The authority with those above it up to the root; none where it is a root itself. For pods
+    /// alone (kube-root-ca.crt): OpenSSL, and with it Node.js and Python before 3.13, accepts no
+    /// authority without its root. kubectl, kubelet and the components need no root and get none.
     pub fn root_bundle(&self) -> Result<Option<String>> {
         let chain = self.store.read(format!("pki/{CHAIN}.crt"))?.unwrap_or_default();
         if chain.is_empty() {

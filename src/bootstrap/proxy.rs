@@ -4,6 +4,10 @@
 //! A URL without user name and password, so it may stand in units, which every user of a host can
 //! see. Asks no host.
 
+use std::collections::BTreeSet;
+
+use crate::artifacts::covers;
+use crate::cloud::Cloud;
 use crate::cluster::{Cluster, ProxySettings};
 use crate::error::Result;
 use crate::node::node_config::{Content, File, PROXY_AUTHORITY, Proxy};
@@ -12,7 +16,8 @@ use super::runtime::read_certificates;
 
 /// apt's part: it looks at no environment when a timer starts it.
 const APT: &str = "/etc/apt/apt.conf.d/90turnup-proxy";
-/// What never lies behind a proxy: the host itself, and what every cloud tells its hosts.
+/// What never lies behind a proxy: the host itself, and the addresses at which clouds tell their
+/// hosts what they are. A cloud adds its own.
 const OWN: [&str; 4] = ["localhost", "127.0.0.0/8", "::1", "169.254.0.0/16"];
 
 /// The proxy of a host, where the settings name one.
@@ -23,18 +28,23 @@ pub(super) struct HostProxy<'a> {
 }
 
 impl<'a> HostProxy<'a> {
-    /// `hosts` are names and addresses of the cluster's hosts and of its API.
-    pub(super) fn find(cluster: &'a Cluster, hosts: &[String]) -> Option<Self> {
+    /// `api` is where hosts reach the API, as far as that is known. Nothing that a proxy is for
+    /// reaches other hosts, so that one that comes or goes changes nothing on the rest.
+    pub(super) fn find(cluster: &'a Cluster, api: Option<&str>) -> Option<Self> {
         let settings = Some(&cluster.settings.proxy).filter(|proxy| proxy.is_set())?;
         let of = &cluster.settings;
         let mut no_proxy: Vec<String> = OWN.map(str::to_owned).to_vec();
         no_proxy.extend([of.pod_cidr.to_string(), of.service_cidr.to_string()]);
         no_proxy.extend([".svc".to_owned(), format!(".{}", of.cluster_domain.trim_matches('.'))]);
-        for entry in of.firewall.host_networks.iter().chain(hosts).chain(&settings.no_proxy) {
-            if !no_proxy.contains(entry) {
-                no_proxy.push(entry.clone());
+        no_proxy.extend(of.firewall.host_networks.iter().chain(&settings.no_proxy).cloned());
+        let metadata = of.target.cloud().map(Cloud::metadata_hosts).unwrap_or_default();
+        for host in metadata.iter().copied().chain(api) {
+            if !no_proxy.iter().any(|entry| covers(entry, host)) {
+                no_proxy.push(host.to_owned());
             }
         }
+        let mut known = BTreeSet::new();
+        no_proxy.retain(|entry| known.insert(entry.clone()));
         Some(Self { cluster, settings, no_proxy })
     }
 
@@ -99,36 +109,55 @@ mod tests {
     use super::*;
     use crate::config::{Settings, TreeSource};
 
-    fn with_proxy<T>(changes: &[(&str, &str)], look: impl FnOnce(&HostProxy<'_>) -> T) -> Option<T> {
+    fn with_proxy<T>(changes: &[(&str, &str)], api: &str, look: impl FnOnce(&HostProxy<'_>) -> T) -> Option<T> {
         let dir = tempfile::tempdir().unwrap();
         let source = TreeSource::embedded();
         let mut settings = Settings::defaults(&source).unwrap();
         settings.set_all(changes).unwrap();
         let cluster = Cluster::open(&settings, source, dir.path()).unwrap();
-        HostProxy::find(&cluster, &["api.example.com".into(), "192.0.2.10".into()]).map(|proxy| look(&proxy))
+        HostProxy::find(&cluster, Some(api)).map(|proxy| look(&proxy))
+    }
+
+    #[test]
+    fn a_network_or_an_ending_covers_what_is_in_it() {
+        let direct = |changes: &[(&str, &str)], api: &str| {
+            let proxy = [("phase2.http_proxy", "http://proxy.example.com:3128")];
+            let changes: Vec<_> = proxy.iter().chain(changes).copied().collect();
+            with_proxy(&changes, api, |proxy| proxy.no_proxy.clone()).unwrap()
+        };
+        let has = |list: &[String], entry: &str| list.iter().any(|one| one == entry);
+        let bare = ("phase1.cloud_provider", "baremetal");
+        assert!(has(&direct(&[bare], "192.0.2.10"), "192.0.2.10"));
+        assert!(!has(&direct(&[bare, ("phase2.no_proxy", "192.0.2.0/24")], "192.0.2.10"), "192.0.2.10"));
+        assert!(!has(&direct(&[bare, ("phase2.no_proxy", ".example.com")], "api.example.com"), "api.example.com"));
+        assert!(!has(&direct(&[], "10.117.0.2"), "10.117.0.2"), "the network of the hosts has it");
+        for cloud in crate::cloud::CLOUDS {
+            let own = direct(&[("phase1.cloud_provider", cloud.name())], "api.example.com");
+            let missing = cloud.metadata_hosts().iter().find(|host| !own.iter().any(|entry| covers(entry, host)));
+            assert_eq!(missing, None, "{}: {own:?}", cloud.name());
+            assert!(!cloud.metadata_hosts().is_empty());
+        }
     }
 
     #[test]
     fn what_the_cluster_consists_of_is_reached_directly() {
-        assert!(with_proxy(&[], |_| ()).is_none());
+        assert!(with_proxy(&[], "", |_| ()).is_none());
         let changes =
             [("phase2.http_proxy", "http://proxy.example.com:3128"), ("phase2.no_proxy", "10.0.0.0/8,.intern")];
-        with_proxy(&changes, |proxy| {
+        with_proxy(&changes, "api.example.com", |proxy| {
             insta::assert_snapshot!(proxy.environment().join("\n"), @r"
             HTTP_PROXY=http://proxy.example.com:3128
             HTTPS_PROXY=http://proxy.example.com:3128
-            NO_PROXY=localhost,127.0.0.0/8,::1,169.254.0.0/16,10.244.0.0/16,10.96.0.0/16,.svc,.cluster.local,10.117.0.0/24,api.example.com,192.0.2.10,10.0.0.0/8,.intern
+            NO_PROXY=localhost,127.0.0.0/8,::1,169.254.0.0/16,10.244.0.0/16,10.96.0.0/16,.svc,.cluster.local,10.117.0.0/24,10.0.0.0/8,.intern,api.example.com
             ");
             assert_eq!(proxy.environment_of_tools()[0], "http_proxy=http://proxy.example.com:3128");
             insta::assert_snapshot!(proxy.apt(), @r#"
             Acquire::http::Proxy "http://proxy.example.com:3128";
             Acquire::http::Proxy::localhost "DIRECT";
             Acquire::http::Proxy::api.example.com "DIRECT";
-            Acquire::http::Proxy::192.0.2.10 "DIRECT";
             Acquire::https::Proxy "http://proxy.example.com:3128";
             Acquire::https::Proxy::localhost "DIRECT";
             Acquire::https::Proxy::api.example.com "DIRECT";
-            Acquire::https::Proxy::192.0.2.10 "DIRECT";
             "#);
             assert_eq!(proxy.files().unwrap().len(), 1, "without an authority there is nothing to trust");
             let decided = proxy.decided();

@@ -10,6 +10,7 @@ use crate::phase::Cx;
 use super::api::kubectl;
 use super::etcd_step;
 use super::host_connection::HostConnection;
+use super::node_config::file_of;
 
 /// What became of one host.
 #[derive(Debug)]
@@ -43,7 +44,10 @@ fn reset_host(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<ResetOutcome> {
         return Ok(ResetOutcome::Unreachable(error));
     }
     connection.copy_turnup(cluster)?;
-    connection.node_down(cx).map(ResetOutcome::Clean)
+    let count = connection.node_down(cx)?;
+    // It is no node any more, and keeps nothing of what it was.
+    cluster.store.remove(file_of(&host.name))?;
+    Ok(ResetOutcome::Clean(count))
 }
 
 /// Tells the cluster that these hosts leave it: their Node objects go, so that their pods go

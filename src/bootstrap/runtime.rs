@@ -46,6 +46,7 @@ impl ContainerRuntime<'_> {
             root: settings.data_dir.clone(),
             snapshotter: settings.snapshotter.clone(),
             cgroup_driver: cgroup_driver(self.cluster, self.facts).into(),
+            kubelet_root: self.cluster.settings.host_system.data_dir.clone(),
         }
     }
 

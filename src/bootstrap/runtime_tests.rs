@@ -70,8 +70,8 @@ fn the_directory_of_another_containerd_is_another_runtime() {
     };
     let usual = decided(&[]);
     assert_eq!(usual.find_difference(&decided(&EVERYTHING[..1])), None);
-    for (change, setting) in EVERYTHING[1..4].iter().zip(["data_dir", "snapshotter", "cgroup_driver"]) {
-        assert_eq!(usual.find_difference(&decided(&[*change])).unwrap().0, setting);
+    for change in EVERYTHING[1..4].iter().copied().chain([("phase2.host.data_dir", "/data/kubelet")]) {
+        assert_eq!(usual.find_difference(&decided(&[change])).unwrap().0, change.0);
     }
     assert_eq!(Runtime::default().find_difference(&usual), None, "what an older turnup did not write is unknown");
 }

@@ -1,8 +1,11 @@
 //! The operator's own kubeconfig, with the cluster in it (`phase2.kubeconfig.merge`). What was put
 //! there is recorded, and only that is replaced or taken out.
 //!
-//! The file is replaced as a whole, under the lock that kubectl takes.
+//! The file is replaced as a whole, under the lock that kubectl takes. It has a key in it, so only
+//! its owner may read it, and enter kubectl's directory.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,6 +28,8 @@ const LARGEST: u64 = 16 << 20;
 /// How long another program may hold the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The file's, whatever it was.
+const MODE: u32 = 0o600;
 
 /// Where the entries of a cluster are.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -96,16 +101,14 @@ fn wanted(cluster: &Cluster) -> Result<Record> {
     if let Some(known) = known.filter(|known| known.file.is_file()) {
         return Ok(Record { context, ..known });
     }
-    let file = if let Some(file) = listed.iter().find(|path| path.is_file()).or(listed.last()) {
-        file.clone()
-    } else {
-        let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-        let home = home.ok_or_else(|| {
-            Error::precondition("phase2.kubeconfig.merge: neither KUBECONFIG nor HOME says where your kubeconfig is")
-                .hint("KUBECONFIG=FILE turnup up")
-        })?;
-        PathBuf::from(home).join(".kube/config")
-    };
+    if let Some(file) = listed.iter().find(|path| path.is_file()).or(listed.last()) {
+        return Ok(Record { file: file.clone(), context });
+    }
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).ok_or_else(|| {
+        Error::precondition("phase2.kubeconfig.merge: neither KUBECONFIG nor HOME says where your kubeconfig is")
+            .hint("KUBECONFIG=FILE turnup up")
+    })?;
+    let file = PathBuf::from(home).join(".kube/config");
     Ok(Record { file, context })
 }
 
@@ -122,17 +125,37 @@ fn read(file: &Path) -> Result<String> {
 fn change(file: &Path, edit: impl FnOnce(&str) -> Result<String>) -> Result<()> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     if let Some(directory) = file.parent() {
-        fs_err::create_dir_all(directory)?;
+        make_directory(directory)?;
     }
     let _lock = FileLock::take(&file)?;
     let text = read(&file)?;
     let context = |error: Error| error.evidence(format!("in {}", file.display()));
     let edited = edit(&text).map_err(context)?;
-    if edited == text {
+    if edited == text && mode_of(&file).is_none_or(|mode| mode == MODE) {
         return Ok(());
     }
-    let mode = if file.exists() { FileMode::Kept } else { FileMode::Exact(0o600) };
-    atomic_file::replace(&file, edited.as_bytes(), mode).context(format!("cannot write {}", file.display()))
+    atomic_file::replace(&file, edited.as_bytes(), FileMode::Exact(MODE))
+        .context(format!("cannot write {}", file.display()))
+}
+
+/// Makes it, or closes it for others where it is kubectl's own.
+fn make_directory(directory: &Path) -> Result<()> {
+    const MODE: u32 = 0o700;
+    if !directory.is_dir() {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(MODE)
+            .create(directory)
+            .context(format!("cannot make {}", directory.display()))?;
+    }
+    if directory.ends_with(".kube") && mode_of(directory) != Some(MODE) {
+        fs_err::set_permissions(directory, Permissions::from_mode(MODE))?;
+    }
+    Ok(())
+}
+
+fn mode_of(path: &Path) -> Option<u32> {
+    fs_err::metadata(path).ok().map(|data| data.permissions().mode() & 0o7777)
 }
 
 /// The lock of kubectl: a file beside the kubeconfig that only one program can make.
@@ -162,5 +185,49 @@ impl FileLock {
 impl Drop for FileLock {
     fn drop(&mut self) {
         drop(fs_err::remove_file(&self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn entries() -> Entries {
+        let own = json!({"clusters": [{"cluster": {"server": "https://a"}}], "users": [{"user": {"token": "t"}}]});
+        Entries::of(&own, "prod")
+    }
+
+    #[test]
+    fn only_its_owner_reads_the_file_and_other_contexts_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(".kube/config");
+        change(&file, |text| entries::put(text, &entries())).unwrap();
+        assert_eq!((mode_of(&file), mode_of(file.parent().unwrap())), (Some(0o600), Some(0o700)));
+        let other = "apiVersion: v1\nkind: Config\n# mine\ncontexts:\n- context:\n    cluster: home\n  name: home\n";
+        fs_err::write(&file, other).unwrap();
+        for (path, mode) in [(file.as_path(), 0o644), (file.parent().unwrap(), 0o755)] {
+            fs_err::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        change(&file, |text| entries::put(text, &entries())).unwrap();
+        let text = read(&file).unwrap();
+        assert!(text.contains("# mine") && text.contains("name: home") && text.contains("name: prod"), "{text}");
+        assert_eq!((mode_of(&file), mode_of(file.parent().unwrap())), (Some(0o600), Some(0o700)));
+        fs_err::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        change(&file, |text| entries::put(text, &entries())).unwrap();
+        assert_eq!(mode_of(&file), Some(0o600), "nothing else was to change");
+        change(&file, |text| entries::take_out(text, "prod")).unwrap();
+        assert!(read(&file).unwrap().contains("name: home"));
+    }
+
+    #[test]
+    fn a_directory_of_others_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        change(&dir.path().join("config"), |text| entries::put(text, &entries())).unwrap();
+        assert_eq!(mode_of(dir.path()), Some(0o755));
     }
 }

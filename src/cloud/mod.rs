@@ -65,6 +65,9 @@ pub trait Cloud: fmt::Debug + Sync {
     /// The largest user data in bytes, before it is encoded.
     fn user_data_limit(&self) -> usize;
 
+    /// Names and addresses at which it tells a host what it is, beside 169.254.169.254.
+    fn metadata_hosts(&self) -> &'static [&'static str];
+
     /// Where its Terraform provider looks for credentials: names of environment variables, `*` at
     /// the end for more.
     fn environment(&self) -> &'static [&'static str];

@@ -29,6 +29,13 @@ pub struct HostSystemSettings {
 }
 
 impl HostSystemSettings {
+    /// kubelet's root directory, where it is another one than the usual, in which its configuration
+    /// and certificates stay.
+    #[must_use]
+    pub fn own_kubelet_root(&self) -> Option<&str> {
+        Some(self.data_dir.as_str()).filter(|dir| *dir != host_system::USUAL_DATA_DIR)
+    }
+
     pub(super) fn read(settings: &Settings) -> Result<Self> {
         const HOSTS: &str = "phase2.host.extra_hosts";
         let address = |(name, address): (String, String)| match address.parse() {

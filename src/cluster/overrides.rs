@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ClusterSettings;
 use crate::cloud::WORKERS;
 use crate::component::{
-    ComponentOverrides, OVERRIDES, Reference, Scope, assign_gates, check_words, listed_settings, nest,
+    ComponentOverrides, OVERRIDES, Reference, Scope, assign_gates, check_words, did_you_mean, listed_settings, nest,
 };
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ impl ClusterSettings {
             if known.contains(&name.as_str()) || (!self.user_data.pull && near.is_none()) {
                 continue;
             }
-            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let near = did_you_mean(name, known.iter().copied());
             let message = format!("{OVERRIDES}: the cluster has no node group `{name}`{near}");
             return Err(
                 Error::config(message).hint(format!("node groups: {}; the control plane is a role", known.join(", ")))

@@ -13,6 +13,14 @@ use crate::error::{Error, Result};
 /// The setting that names the file.
 pub const SETTING: &str = "phase2.overrides";
 
+/// The roles of hosts.
+const ROLES: [&str; 2] = ["control-plane", "worker"];
+
+/// The known name that is nearest, as the end of a message; empty where none is near.
+pub fn did_you_mean<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> String {
+    kconfig::suggest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+}
+
 /// For which hosts a value is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
@@ -126,8 +134,9 @@ impl Reading<'_> {
         };
         for (name, components) in names {
             let way = format!("{kind}.{name}.");
-            if kind == "roles" && !["control-plane", "worker"].contains(&name.as_str()) {
-                self.refuse(&way[..way.len() - 1], "it is no role; expected control-plane or worker");
+            if kind == "roles" && !ROLES.contains(&name.as_str()) {
+                let near = did_you_mean(name, ROLES.into_iter());
+                self.refuse(&way[..way.len() - 1], format!("it is no role; expected {}{near}", ROLES.join(" or ")));
                 continue;
             }
             let Value::Object(components) = components else {
@@ -152,8 +161,7 @@ impl Reading<'_> {
         ];
         let Some(component) = known.into_iter().find(|known| known.name() == name) else {
             let names = known.map(ComponentName::name);
-            let near = kconfig::suggest(name, names.into_iter())
-                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let near = did_you_mean(name, names.into_iter());
             return self.refuse(&way, format!("it is no component; expected {}{near}", names.join(", ")));
         };
         if component == ComponentName::KubeProxy && *scope != Scope::Cluster {

@@ -258,11 +258,17 @@ fn check_encrypted(facts: &Values<'_, '_>) -> Option<Problem> {
     (at + 1 < kinds.len()).then(|| problem(name, format!("{ALL} covers what stands behind it; name it last")))
 }
 
-/// Without one of these HTTP/2 has no cipher suite, and the API server does not start.
+/// Without one of these HTTP/2 has no cipher suite, and the API server does not start. TLS 1.3
+/// takes no list.
 fn check_ciphers(facts: &Values<'_, '_>) -> Option<Problem> {
     const NEEDED: [&str; 2] = ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"];
+    const TLS13: &str = "phase2.security.tls13";
     let name = "phase2.security.tls_ciphers";
     let suites = words(facts.text(name)?);
+    if !suites.is_empty() && facts.text(TLS13) == Some("y") {
+        let why = format!("TLS 1.3 chooses its suites itself ({TLS13}); leave it empty, or set {TLS13}=n");
+        return Some(problem(name, why));
+    }
     let missing = !suites.is_empty() && !NEEDED.iter().any(|needed| suites.iter().any(|suite| suite == needed));
     missing.then(|| problem(name, format!("HTTP/2 needs {} or {}; add one", NEEDED[0], NEEDED[1])))
 }
@@ -278,4 +284,23 @@ fn check_enabled(facts: &Values<'_, '_>) -> Option<Problem> {
     let without = |plugin: &&String| *plugin == "ImagePolicyWebhook" || (off && *plugin == "EventRateLimit");
     let plugin = plugins.iter().find(without)?;
     Some(problem(name, format!("{plugin} needs a configuration, which no setting gives it")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use crate::config::{Settings, TreeSource};
+
+    #[test]
+    fn tls_13_takes_no_list_of_suites() {
+        let refused = |tls13: &str| {
+            let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+            let suites = ("phase2.security.tls_ciphers", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
+            let set = settings.set_all(&[("phase2.security.tls13", tls13), suites]);
+            set.err().map(|error| error.render()).unwrap_or_default()
+        };
+        assert!(refused("y").contains("phase2.security.tls_ciphers: TLS 1.3 chooses its suites itself"));
+        assert_eq!(refused("n"), "");
+    }
 }

@@ -66,6 +66,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     let judged = rules.into_iter().map(|(name, judge)| (name, facts.text(name).and_then(judge)));
     let mut problems: Vec<Problem> =
         judged.filter_map(|(name, why)| Some(Problem::error(format!("{name}: {}", why?)).about(name))).collect();
+    problems.extend(check_kernel(facts));
     let name = "phase1.local.packages";
     let local = words(facts.text(name).unwrap_or_default()).into_iter().find(|package| !is_package(package));
     let why = |package| format!("{name}: {package} is no name of a Debian package");
@@ -100,6 +101,26 @@ fn judge_sysctls(text: &str) -> Option<String> {
         let (_, own) = KERNEL_SETTINGS.iter().find(|(own, _)| *own == name)?;
         (value != *own).then(|| format!("Kubernetes and turnup need {name}={own}; leave {name} out"))
     })
+}
+
+/// Whether a kernel setting is of the whole machine, and of every container on it: those of the
+/// network are each container's own, and turnup's are what the doctor looks at.
+#[must_use]
+pub fn is_of_machine(setting: &str) -> bool {
+    !setting.starts_with("net.") && !KERNEL_SETTINGS.iter().any(|(own, _)| *own == setting)
+}
+
+/// Local hosts are containers.
+fn check_kernel(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.host.sysctls";
+    // Only local hosts have this network.
+    facts.text("phase1.local.subnet")?;
+    let (setting, value) = pairs(facts.text(name)?).into_iter().find(|(setting, _)| is_of_machine(setting))?;
+    let message = format!(
+        "{name}: local hosts share the kernel of this machine, and {setting} belongs to it; \
+         leave it out, and set it here: sysctl -w {setting}={value}"
+    );
+    Some(Problem::error(message).about(name))
 }
 
 fn judge_modules(text: &str) -> Option<String> {
@@ -160,6 +181,8 @@ fn judge_data_dir(dir: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
     use super::*;
 
     #[test]
@@ -211,5 +234,25 @@ mod tests {
             assert!(said.as_ref().is_some_and(|said| said.contains(why)), "{wrong}: {said:?}");
         }
         assert!(judge_names("localhost=192.0.2.1").is_some() && judge_names("a.example=2001:db8::1").is_none());
+    }
+
+    #[test]
+    fn local_hosts_set_nothing_of_the_kernel_of_this_machine() {
+        let said = |target: &str, value: &str| {
+            let source = crate::config::TreeSource::embedded();
+            let mut settings = crate::config::Settings::defaults(&source).unwrap();
+            let changes = [("phase1.cloud_provider", target), ("phase2.host.sysctls", value)];
+            let refusal = settings.set_all(&changes).err().map(|error| error.render());
+            refusal.unwrap_or_default() + &format!("{:?}", settings.check())
+        };
+        let why = "local hosts share the kernel of this machine, and vm.max_map_count belongs to it";
+        assert!(said("local", "net.core.somaxconn=4096,vm.max_map_count=262144").contains(why));
+        for (target, value) in [
+            ("local", "net.core.somaxconn=4096"),
+            ("local", "vm.panic_on_oom=0"),
+            ("baremetal", "vm.max_map_count=262144"),
+        ] {
+            assert!(!said(target, value).contains("belongs to it"), "{target} {value}");
+        }
     }
 }

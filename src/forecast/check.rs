@@ -77,6 +77,9 @@ fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purp
         return Ok(());
     }
     let typed = ClusterSettings::read(settings, Path::new(""))?;
+    if let Ok(cluster) = Cluster::shadow(settings, source.clone(), state_dir) {
+        bootstrap::require_same_runtimes(&cluster)?;
+    }
     if purpose == Purpose::Nodes {
         return Ok(());
     }

@@ -186,7 +186,7 @@ fn imagined_inventory(cluster: &Cluster) -> Inventory {
         role,
         address: Ipv4Addr::new(192, 0, 2, last).into(),
         group: String::new(),
-        instance: "imagined".into(),
+        instance: inventory::IMAGINED.into(),
         ssh: SshAccess { user: "root".into(), port: 22, host_key: IMAGINED_KEY.into(), jump: None },
         blobs: String::new(),
         external_address: None,

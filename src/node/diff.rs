@@ -102,8 +102,7 @@ fn superseded(node_config: &NodeConfig) -> Result<Vec<Change>> {
         RestoreEntry::Module { name } => Some(Change::new(Verb::Delete, "kernel module", name)),
         _ => None,
     });
-    let packages = restore_log.find_superseded_packages(node_config).into_iter();
-    Ok(gone.chain(packages.map(|name| Change::new(Verb::Delete, "package", name))).collect())
+    Ok(gone.collect())
 }
 
 /// The unit's own file, and what becomes of the unit when that or what it depends on changes.

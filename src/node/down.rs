@@ -17,7 +17,7 @@ use super::event::NodeEvent;
 use super::layout::unit_file;
 use super::node_config::CONTAINERD;
 use super::restore;
-use super::restore_log::{DIR, FILE, RestoreEntry, RestoreLog, mount_points};
+use super::restore_log::{DIR, FILE, RestoreEntry, RestoreLog, SHUTDOWN_DELAY, mount_points};
 use super::systemd::{self, systemctl_in_time};
 use super::up::{LOCK, take_turn};
 use super::{boot_config, hosts_file, layout, mounts, packages, task, workload};
@@ -170,10 +170,15 @@ impl Down<'_> {
                 self.remove_user(name, *user, *group)?;
             }
         }
+        let delays = Path::new(SHUTDOWN_DELAY).exists();
         for entry in restore_log.entries.iter().rev() {
             if let RestoreEntry::File { path, before } = entry {
                 restore::put_file_back(path, before.as_ref(), &mut |what| self.told(what))?;
             }
+        }
+        if delays && !Path::new(SHUTDOWN_DELAY).exists() {
+            // It reads its files again, as kubelet told it to when it wrote this one.
+            systemd::hang_up("systemd-logind.service");
         }
         restore::revive_units(restore_log.entries.iter().rev().filter_map(RestoreEntry::as_unit))?;
         // What a killed run had not finished lies beside its place.

@@ -1,5 +1,5 @@
-//! turnup's block in `/etc/hosts`: names of the user's between two marks. All other lines stay as
-//! they are.
+//! turnup's lines in `/etc/hosts`: names of the user's, each with a mark at its end. All other lines
+//! stay as they are.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,10 +13,10 @@ use super::task;
 
 /// The file.
 pub(super) const FILE: &str = "/etc/hosts";
-const BEGIN: &str = "# turnup: names of phase2.host.extra_hosts";
-const END: &str = "# turnup: end of names";
+/// The end of a line of ours.
+const MARK: &str = " # turnup: phase2.host.extra_hosts";
 
-/// Writes the block with these names, or removes it where there are none.
+/// Writes the lines of these names, and removes those of others.
 pub(super) fn ensure(names: &BTreeMap<String, IpAddr>) -> Result<bool> {
     ensure_in(Path::new(FILE), names)
 }
@@ -24,13 +24,13 @@ pub(super) fn ensure(names: &BTreeMap<String, IpAddr>) -> Result<bool> {
 /// The lines that are there and that should be there, where they differ.
 pub(super) fn find_difference(names: &BTreeMap<String, IpAddr>) -> Result<Option<(String, String)>> {
     let now = read(Path::new(FILE))?;
-    let wanted = with_block(&now, names);
+    let wanted = with_names(&now, names);
     Ok((now != wanted).then_some((now, wanted)))
 }
 
 fn ensure_in(path: &Path, names: &BTreeMap<String, IpAddr>) -> Result<bool> {
     let now = read(path)?;
-    let wanted = with_block(&now, names);
+    let wanted = with_names(&now, names);
     if now == wanted {
         return Ok(false);
     }
@@ -50,30 +50,15 @@ fn read(path: &Path) -> Result<String> {
     Ok(input::read_text(path, input::DOCUMENT)?)
 }
 
-/// The text with this block in place of an older one. A block that lost its end ends with its last
-/// line that looks like one of ours.
-fn with_block(text: &str, names: &BTreeMap<String, IpAddr>) -> String {
-    let mut kept = String::new();
-    let mut inside = false;
-    for line in text.split_inclusive('\n') {
-        match line.trim_end() {
-            BEGIN => inside = true,
-            END if inside => inside = false,
-            other if inside && other.split_whitespace().count() == 2 && !other.starts_with('#') => {}
-            _ => {
-                inside = false;
-                kept.push_str(line);
-            }
-        }
+/// The text with these names in place of older ones.
+fn with_names(text: &str, names: &BTreeMap<String, IpAddr>) -> String {
+    let foreign = text.split_inclusive('\n').filter(|line| !line.trim_end().ends_with(MARK));
+    let mut all: String = foreign.collect();
+    if !names.is_empty() && !all.is_empty() && !all.ends_with('\n') {
+        all.push('\n');
     }
-    if names.is_empty() {
-        return kept;
-    }
-    if !kept.is_empty() && !kept.ends_with('\n') {
-        kept.push('\n');
-    }
-    let lines = names.iter().map(|(name, address)| format!("{address} {name}\n"));
-    kept + &format!("{BEGIN}\n{}{END}\n", lines.collect::<String>())
+    let lines = names.iter().map(|(name, address)| format!("{address} {name}{MARK}\n"));
+    all + &lines.collect::<String>()
 }
 
 #[cfg(test)]
@@ -89,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_comes_changes_and_goes_and_nothing_else_does() {
+    fn names_come_change_and_go_and_nothing_else_does() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("hosts");
         let own = "127.0.0.1 localhost\n# mine\n192.0.2.1 a b\n";
@@ -97,8 +82,8 @@ mod tests {
         fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         let both = names(&[("r.example", "192.0.2.40"), ("s.example", "2001:db8::1")]);
         assert!(ensure_in(&path, &both).unwrap() && !ensure_in(&path, &both).unwrap());
-        let block = |lines: &str| format!("{own}{BEGIN}\n{lines}{END}\n");
-        assert_eq!(read(&path).unwrap(), block("192.0.2.40 r.example\n2001:db8::1 s.example\n"));
+        let both_lines = format!("192.0.2.40 r.example{MARK}\n2001:db8::1 s.example{MARK}\n");
+        assert_eq!(read(&path).unwrap(), format!("{own}{both_lines}"));
         assert_eq!(fs_err::metadata(&path).unwrap().mode() & 0o777, 0o640);
         let added = read(&path).unwrap() + "192.0.2.9 later\n";
         fs_err::write(&path, added).unwrap();
@@ -107,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_its_end_takes_no_line_of_others_along() {
-        let torn = format!("{BEGIN}\n192.0.2.40 r.example\n# mine\n192.0.2.1 a b\n");
-        assert_eq!(with_block(&torn, &names(&[])), "# mine\n192.0.2.1 a b\n");
+    fn a_line_of_others_among_ours_stays() {
+        let text = format!("192.0.2.40 r.example{MARK}\n192.0.2.7 mine\n192.0.2.41 s.example{MARK}");
+        assert_eq!(with_names(&text, &names(&[])), "192.0.2.7 mine\n");
         assert_eq!(
-            with_block("127.0.0.1 localhost", &names(&[("r", "192.0.2.1")])),
-            format!("127.0.0.1 localhost\n{BEGIN}\n192.0.2.1 r\n{END}\n")
+            with_names("127.0.0.1 localhost", &names(&[("r", "192.0.2.1")])),
+            format!("127.0.0.1 localhost\n192.0.2.1 r{MARK}\n")
         );
     }
 }

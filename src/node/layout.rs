@@ -32,8 +32,6 @@ pub(crate) const KUBELET_CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 pub(crate) const KUBELET_KEY: &str = "/etc/kubernetes/pki/kubelet.key";
 /// The configuration of kubelet.
 pub(crate) const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
-/// The passwords for registries that kubelet finds by itself in its root directory.
-pub(crate) const REGISTRY_CREDENTIALS: &str = "/var/lib/kubelet/config.json";
 /// The kubeconfig of kubelet.
 pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.
@@ -53,6 +51,12 @@ pub(crate) fn unit_file(name: &str) -> String {
 #[must_use]
 pub(crate) fn import_stamp(containerd: &str, sha256: &str) -> PathBuf {
     Path::new(containerd).join("turnup").join(sha256)
+}
+
+/// The passwords for registries, which kubelet looks for in its root directory.
+#[must_use]
+pub(crate) fn registry_credentials(kubelet: &str) -> String {
+    format!("{kubelet}/config.json")
 }
 
 /// The program with this name.

@@ -67,7 +67,7 @@ pub struct NodeConfig {
     pub modules: Vec<String>,
     /// Kernel settings by name.
     pub sysctls: BTreeMap<String, String>,
-    /// Addresses by the names of turnup's block in `/etc/hosts`.
+    /// Addresses by the names of turnup's lines in `/etc/hosts`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_hosts: BTreeMap<String, IpAddr>,
     /// Directories that programs fill and that go with the node, besides the usual ones.
@@ -145,23 +145,29 @@ pub struct Runtime {
     pub snapshotter: String,
     /// `systemd` or `cgroupfs`; empty where an older turnup did not write it.
     pub cgroup_driver: String,
+    /// kubelet's root directory, absolute; empty where an older turnup did not write it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kubelet_root: String,
 }
 
 impl Default for Runtime {
     /// What nodes of older versions of turnup have.
     fn default() -> Self {
-        Self { root: "/var/lib/containerd".into(), snapshotter: "overlayfs".into(), cgroup_driver: String::new() }
+        let unknown = String::new;
+        let (root, snapshotter) = ("/var/lib/containerd".into(), "overlayfs".into());
+        Self { root, snapshotter, cgroup_driver: unknown(), kubelet_root: unknown() }
     }
 }
 
 impl Runtime {
-    /// What of it the other one has otherwise, in the words of the settings.
+    /// The setting by which the other one differs, and the value of each.
     #[must_use]
     pub fn find_difference<'r>(&'r self, other: &'r Self) -> Option<(&'static str, &'r str, &'r str)> {
         let all = [
-            ("data_dir", self.root.as_str(), other.root.as_str()),
-            ("snapshotter", &self.snapshotter, &other.snapshotter),
-            ("cgroup_driver", &self.cgroup_driver, &other.cgroup_driver),
+            ("phase2.runtime.data_dir", self.root.as_str(), other.root.as_str()),
+            ("phase2.runtime.snapshotter", &self.snapshotter, &other.snapshotter),
+            ("phase2.runtime.cgroup_driver", &self.cgroup_driver, &other.cgroup_driver),
+            ("phase2.host.data_dir", &self.kubelet_root, &other.kubelet_root),
         ];
         all.into_iter().find(|(_, one, other)| one != other && !one.is_empty() && !other.is_empty())
     }
@@ -400,6 +406,7 @@ impl Document for NodeConfig {
             ("files[].content.secret.sha256", "text"),
             ("files[].restarts[]", "word"),
             ("files[].only_with", "host-path"),
+            ("runtime.kubelet_root", "host-path"),
             ("proxy.http", "empty or url"),
             ("proxy.https", "empty or url"),
             ("proxy.direct[]", "word"),
@@ -496,7 +503,7 @@ pub(super) fn sample() -> serde_json::Value {
             {"path": "/etc/e", "mode": 384, "owner": 0, "content": {"secret": {"name": "s", "sha256": "0"}}},
         ],
         "proxy": {"http": "http://192.0.2.1:3128", "https": "http://192.0.2.1:3128", "direct": ["10.0.0.0/8"]},
-        "runtime": {"root": "/var/lib/containerd", "snapshotter": "overlayfs", "cgroup_driver": "systemd"},
+        "runtime": {"root": "/var/lib/containerd", "snapshotter": "overlayfs", "cgroup_driver": "systemd", "kubelet_root": "/var/lib/kubelet"},
         "images": [{"reference": "a", "sha256": "0", "first": true, "archived": "b", "further": ["c"]}],
         "units": [{"name": "a.service", "text": "[Unit]\n", "mode": 420, "restart_on": ["/etc/b"]}],
         "health": [{"name": "etcd", "url": "http://127.0.0.1:2381/health", "pod": "etcd"}],

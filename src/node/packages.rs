@@ -62,6 +62,15 @@ impl Manager {
         let listing = environment(run).output().map(|output| output.stdout).unwrap_or_default();
         read_versions(&listing)
     }
+
+    /// Removes these and keeps their configuration files: rpm keeps those that were changed.
+    fn removal(self, names: &[String]) -> Run {
+        let (program, option) = match self {
+            Self::Apt => ("dpkg", "--remove"),
+            Self::Dnf => ("rpm", "--erase"),
+        };
+        Run::new(program).arg(option).args(names)
+    }
 }
 
 fn read_versions(listing: &str) -> Vec<String> {
@@ -175,37 +184,85 @@ fn explain(failure: &Failure, missing: &[String], before: &str) -> Error {
     last.fold(error, |error, line| error.evidence(line.trim_end())).hint(hint)
 }
 
-/// Removes those of these packages that are there and that no other one needs. The names of those
-/// that stay are returned.
+/// Removes those of these packages that are there and that no other one needs; their configuration
+/// files stay. The names of those that stay are returned.
 pub(super) fn remove(names: &[String]) -> Result<Vec<String>> {
     let Ok(manager) = Manager::find(names) else { return Ok(Vec::new()) };
-    let present = || names.iter().filter(|name| !manager.installed(name).is_empty());
-    let there: Vec<&String> = present().collect();
-    if there.is_empty() {
-        return Ok(Vec::new());
-    }
-    let since = Instant::now();
-    let words: &[&str] = match manager {
-        Manager::Apt => &["dpkg", "--purge"],
-        Manager::Dnf => &["rpm", "--erase"],
+    let present = || -> Vec<String> {
+        let there = names.iter().filter(|name| !manager.installed(name).is_empty());
+        there.cloned().collect()
     };
-    loop {
-        let run = Run::new(words[0]).args(words[1..].iter().copied()).args(there.iter().map(|name| name.as_str()));
-        // Neither removes what others need; that is no error.
-        match environment(run).output() {
-            Err(failure) if failure.stderr().contains("lock") && since.elapsed() < LOCK => {
-                signals::sleep(Duration::from_secs(1))?;
+    let since = Instant::now();
+    remove_most(manager, &present, &mut |names| {
+        loop {
+            // Neither manager removes what others need; that is no error.
+            match environment(manager.removal(names)).output() {
+                Err(failure) if failure.stderr().contains("lock") && since.elapsed() < LOCK => {
+                    signals::sleep(Duration::from_secs(1))?;
+                }
+                Err(failure) if failure.code().is_none() => return Err(failure.into()),
+                _ => return Ok(()),
             }
-            Err(failure) if failure.code().is_none() => return Err(failure.into()),
-            _ => break,
         }
+    })
+}
+
+/// Tries all at once and, where the manager then removes none of them, one by one until none goes
+/// any more: the next one may be what needed the one before.
+fn remove_most(
+    manager: Manager,
+    present: &dyn Fn() -> Vec<String>,
+    remove: &mut dyn FnMut(&[String]) -> Result<()>,
+) -> Result<Vec<String>> {
+    let mut left = present();
+    if !left.is_empty() {
+        remove(&left)?;
+        left = present();
     }
-    Ok(present().cloned().collect())
+    // dpkg removes what it can.
+    while manager == Manager::Dnf && !left.is_empty() {
+        left.iter().try_for_each(|name| remove(std::slice::from_ref(name)))?;
+        let now = present();
+        if now.len() == left.len() {
+            break;
+        }
+        left = now;
+    }
+    Ok(left)
 }
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use std::cell::RefCell;
+
     use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn configuration_files_stay() {
+        assert_eq!(Manager::Apt.removal(&names(&["jq"])).to_string(), "dpkg --remove jq");
+    }
+
+    /// One that others need keeps no other package on a host of Red Hat's.
+    #[test]
+    fn rpm_removes_what_it_can() {
+        let there = RefCell::new(names(&["base", "tool", "shared"]));
+        let left = remove_most(Manager::Dnf, &|| there.borrow().clone(), &mut |names| {
+            let is_needed = |name: &String| {
+                name == "shared" || (name == "base" && there.borrow().contains(&"tool".to_owned()) && names.len() == 1)
+            };
+            if !names.iter().any(is_needed) {
+                there.borrow_mut().retain(|name| !names.contains(name));
+            }
+            Ok(())
+        });
+        assert_eq!(left.unwrap(), ["shared"]);
+    }
 
     #[test]
     fn what_apt_would_install_is_known_before() {

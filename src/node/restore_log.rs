@@ -20,7 +20,6 @@ use crate::inventory::Disk;
 use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG, unit_file};
 use super::network::Network;
 use super::node_config::{HOST_FILE, NodeConfig};
-use super::packages::package_of;
 use super::{systemd, task};
 
 /// turnup's own directory on a host.
@@ -52,11 +51,14 @@ pub(super) const SHARED_DIRS: [&str; 13] = [
     "/opt/nri",
     "/usr/libexec/kubernetes",
 ];
+/// How long logind lets kubelet delay a shutdown (`phase2.kubelet.shutdown_grace_period`).
+pub(super) const SHUTDOWN_DELAY: &str = "/etc/systemd/logind.conf.d/99-kubelet.conf";
 /// Files that programs make beside what they are asked for: the locks and backups of users and of
-/// iptables, flannel's part of CNI, the kubeconfig that a worker's kubelet writes when it has
-/// joined.
-const BESIDE: [&str; 8] = [
+/// iptables, flannel's part of CNI, kubelet's for logind, the kubeconfig that a worker's kubelet
+/// writes when it has joined.
+const BESIDE: [&str; 9] = [
     KUBELET_KUBECONFIG,
+    SHUTDOWN_DELAY,
     "/etc/.pwd.lock",
     "/etc/passwd-",
     "/etc/group-",
@@ -98,7 +100,7 @@ pub(super) enum RestoreEntry {
     Disk { path: String, disk: Disk },
     /// A package that was not installed: one that the configuration names, or one that such a one
     /// needs; since version 3.
-    Package { name: String, named: bool },
+    Package { name: String },
 }
 
 /// A file that was there.
@@ -363,7 +365,7 @@ impl RestoreEntry {
             Self::Module { name } => format!("module {name}"),
             Self::Pods { network } => format!("pods {network}"),
             Self::Disk { path, .. } => format!("disk {path}"),
-            Self::Package { name, .. } => format!("package {name}"),
+            Self::Package { name } => format!("package {name}"),
         }
     }
 }
@@ -424,53 +426,21 @@ impl RestoreLog {
 
     /// Notes packages before they are installed: those that the configuration names, and those that
     /// they need. When it returns, that is on the disk.
-    pub(super) fn record_packages(node_config: &NodeConfig, new: &[String]) -> Result<()> {
+    pub(super) fn record_packages(new: &[String]) -> Result<()> {
         let mut restore_log = Self::read()?.unwrap_or_default();
         if !restore_log.entries.iter().any(|entry| matches!(entry, RestoreEntry::Package { .. })) {
             restore_log.push(RestoreEntry::Version { version: VERSION });
         }
         for name in new {
-            let named = node_config.packages.iter().any(|package| package_of(package).0 == name);
-            restore_log
-                .note(&format!("package {name}"), || Ok(Some(RestoreEntry::Package { name: name.clone(), named })))?;
+            restore_log.note(&format!("package {name}"), || Ok(Some(RestoreEntry::Package { name: name.clone() })))?;
         }
         task::write_atomic(Path::new(FILE), restore_log.render()?.as_bytes(), 0o600, 0)
-    }
-
-    /// The packages that turnup installed and that this configuration does not name; none while it
-    /// still names all that an earlier one named.
-    pub(super) fn find_superseded_packages(&self, node_config: &NodeConfig) -> Vec<String> {
-        let is_named = |name: &str| node_config.packages.iter().any(|package| package_of(package).0 == name);
-        let packages = self.entries.iter().filter_map(|entry| match entry {
-            RestoreEntry::Package { name, named } if !is_named(name) => Some((name, *named)),
-            _ => None,
-        });
-        let packages: Vec<(&String, bool)> = packages.collect();
-        if !packages.iter().any(|(_, named)| *named) {
-            return Vec::new();
-        }
-        packages.into_iter().map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Knows nothing any more of packages that were removed. One that stays because others need it
-    /// is named by no configuration.
-    pub(super) fn forget_packages(&mut self, tried: &[String], kept: &[String]) -> Result<()> {
-        let is_gone = |name: &String| tried.contains(name) && !kept.contains(name);
-        self.entries.retain(|entry| !matches!(entry, RestoreEntry::Package { name, .. } if is_gone(name)));
-        for entry in &mut self.entries {
-            if let RestoreEntry::Package { name, named } = entry
-                && tried.contains(name)
-            {
-                *named = false;
-            }
-        }
-        task::write_atomic(Path::new(FILE), self.render()?.as_bytes(), 0o600, 0)
     }
 
     /// The packages that turnup installed.
     pub(super) fn packages(&self) -> Vec<String> {
         let packages = self.entries.iter().filter_map(|entry| match entry {
-            RestoreEntry::Package { name, .. } => Some(name.clone()),
+            RestoreEntry::Package { name } => Some(name.clone()),
             _ => None,
         });
         packages.collect()

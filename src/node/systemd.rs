@@ -23,6 +23,11 @@ pub(super) fn is(question: &str, unit: &str) -> bool {
     command(&[question, "--quiet", unit]).output().is_ok()
 }
 
+/// The unit gets SIGHUP, where it runs.
+pub(super) fn hang_up(unit: &str) {
+    drop(command(&["kill", "--signal=HUP", unit]).output());
+}
+
 /// systemd forgets that a unit failed; it need not know the unit.
 pub(super) fn reset_failed(unit: &str) {
     drop(command(&["reset-failed", unit]).output());

@@ -123,7 +123,7 @@ struct NodeSetup<'a> {
 
 impl NodeSetup<'_> {
     fn apply(mut self, trigger: Trigger) -> Result<()> {
-        self.require_same_runtime()?;
+        require_same_runtime(self.before, self.node_config)?;
         self.node_config.users.iter().try_for_each(task::require_user)?;
         // Before the first effect: what there is to be put back.
         RestoreLog::record(self.node_config)?;
@@ -153,21 +153,6 @@ impl NodeSetup<'_> {
         self.report(&NodeEvent::Done(self.changed.len()))
     }
 
-    /// Containers that run would be lost from sight, and those that replace them find their ports
-    /// taken.
-    fn require_same_runtime(&self) -> Result<()> {
-        let before = self.before.map(|before| &before.runtime);
-        let Some((setting, was, is)) = before.and_then(|before| before.find_difference(&self.node_config.runtime))
-        else {
-            return Ok(());
-        };
-        Err(Error::precondition(format!(
-            "phase2.runtime.{setting}: this host was made a node with {was}, not with {is}"
-        ))
-        .evidence("containers that run cannot be moved; nothing was changed on the host".to_owned())
-        .hint("recreate the node: turnup reset, then turnup up; or set the former value again"))
-    }
-
     /// What a run that was killed left beside the files that it wrote.
     fn remove_halves(&self) -> Result<()> {
         let node_config = self.node_config;
@@ -193,7 +178,7 @@ impl NodeSetup<'_> {
     fn install_packages(&mut self) -> Result<()> {
         let missing = packages::find_missing(&self.node_config.packages)?;
         if !missing.is_empty() {
-            RestoreLog::record_packages(self.node_config, &packages::prepare(&missing)?)?;
+            RestoreLog::record_packages(&packages::prepare(&missing)?)?;
             packages::install(&missing)?;
             missing.iter().try_for_each(|package| self.note(true, &format!("package {package}")))?;
             // They may have brought files that are to be replaced.
@@ -265,13 +250,13 @@ impl NodeSetup<'_> {
         })
     }
 
-    /// What an earlier configuration had and this one has not is put back as it was.
+    /// What an earlier configuration had and this one has not is put back as it was. Packages stay:
+    /// what runs here may use them by now.
     fn remove_superseded(&mut self) -> Result<()> {
         let Some(mut restore_log) = RestoreLog::read()? else { return Ok(()) };
         if self.node_config.extra_hosts.is_empty() && hosts_file::ensure(&BTreeMap::new())? {
             self.report(&NodeEvent::Changed(format!("put back {}", hosts_file::FILE)))?;
         }
-        self.remove_superseded_packages(&mut restore_log)?;
         let old: Vec<RestoreEntry> = restore_log.find_superseded(self.node_config).into_iter().cloned().collect();
         if old.is_empty() {
             return Ok(());
@@ -295,18 +280,6 @@ impl NodeSetup<'_> {
         self.changed.extend(gone);
         restore::revive_units(old.iter().filter_map(RestoreEntry::as_unit))?;
         restore_log.forget_superseded(self.node_config)
-    }
-
-    fn remove_superseded_packages(&mut self, restore_log: &mut RestoreLog) -> Result<()> {
-        let tried = restore_log.find_superseded_packages(self.node_config);
-        if tried.is_empty() {
-            return Ok(());
-        }
-        let kept = packages::remove(&tried)?;
-        for name in tried.iter().filter(|name| !kept.contains(name)) {
-            self.report(&NodeEvent::Changed(format!("removed package {name}")))?;
-        }
-        restore_log.forget_packages(&tried, &kept)
     }
 
     /// Units of other programs that read files of ours; one that does not run reads them when it
@@ -405,6 +378,17 @@ impl NodeSetup<'_> {
         self.out.flush()?;
         Ok(())
     }
+}
+
+/// An error where containers that run would be lost from sight, and those that replace them find
+/// their ports taken.
+fn require_same_runtime(before: Option<&NodeConfig>, now: &NodeConfig) -> Result<()> {
+    let Some((setting, was, is)) = before.and_then(|before| before.runtime.find_difference(&now.runtime)) else {
+        return Ok(());
+    };
+    Err(Error::precondition(format!("{setting}: this host was made a node with {was}, not with {is}"))
+        .evidence("containers that run cannot be moved; nothing was changed on the host")
+        .hint(format!("turnup reset {} && turnup up; or turnup config set {setting}={was}", now.node)))
 }
 
 /// An error when files are for programs of which this host has none: what they say would do
@@ -510,8 +494,25 @@ fn ask(url: &str) -> std::result::Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::ask;
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::{ask, require_same_runtime};
     use crate::http_server::{LOOPBACK, send, serve};
+    use crate::node::node_config::{NodeConfig, sample};
+
+    #[test]
+    fn another_directory_is_refused_with_the_way_to_it() {
+        let before: NodeConfig = serde_json::from_value(sample()).unwrap();
+        let mut now = before.clone();
+        require_same_runtime(Some(&before), &now).unwrap();
+        now.runtime.kubelet_root = "/data/kubelet".into();
+        require_same_runtime(None, &now).unwrap();
+        insta::assert_snapshot!(require_same_runtime(Some(&before), &now).unwrap_err().render(), @r"
+        error: phase2.host.data_dir: this host was made a node with /var/lib/kubelet, not with /data/kubelet
+          | containers that run cannot be moved; nothing was changed on the host
+        next: turnup reset w && turnup up; or turnup config set phase2.host.data_dir=/var/lib/kubelet
+        ");
+    }
 
     #[test]
     fn only_a_200_is_healthy() {

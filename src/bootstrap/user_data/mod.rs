@@ -132,7 +132,7 @@ fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Re
     let joins = boot.bootstrap_kubeconfig.is_some();
     let boot = Zeroizing::new(serde_json::to_vec(boot).context("what user data leaves on a host is no JSON")?);
     // The unit is written as it is: nothing replaces a placeholder in it.
-    let proxy = HostProxy::find(cluster, &[]);
+    let proxy = HostProxy::find(cluster, None);
     let context = minijinja::context! {
         proxy => proxy.as_ref().map(HostProxy::environment_of_tools).unwrap_or_default(),
         boot_file => boot_config::FILE,
@@ -190,7 +190,7 @@ fn boot_of(
         api_here: None,
         assets,
         neighbors: Neighbors::default(),
-        hosts: vec![API_HOST.to_owned()],
+        api_host: API_HOST.to_owned(),
         approver,
     };
     let (node_config, bootstrap_kubeconfig) = if group.role == Role::Worker {

@@ -38,6 +38,10 @@ impl Cloud for Aws {
         16 << 10
     }
 
+    fn metadata_hosts(&self) -> &'static [&'static str] {
+        &["fd00:ec2::254", "instance-data.ec2.internal"]
+    }
+
     fn environment(&self) -> &'static [&'static str] {
         &["AWS_*"]
     }

@@ -37,6 +37,11 @@ impl Cloud for Azure {
         (64 << 10) - 1
     }
 
+    fn metadata_hosts(&self) -> &'static [&'static str] {
+        // The agent of virtual machines asks it.
+        &["168.63.129.16"]
+    }
+
     fn environment(&self) -> &'static [&'static str] {
         &[
             "ARM_*",

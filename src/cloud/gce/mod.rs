@@ -36,6 +36,10 @@ impl Cloud for Gce {
         256 << 10
     }
 
+    fn metadata_hosts(&self) -> &'static [&'static str] {
+        &["metadata.google.internal", "metadata"]
+    }
+
     fn environment(&self) -> &'static [&'static str] {
         &["GOOGLE_*", "CLOUDSDK_*", "GCLOUD_*", "GCE_METADATA_*", "USER_PROJECT_OVERRIDE"]
     }
