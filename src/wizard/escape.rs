@@ -1,5 +1,5 @@
-//! Escape sequences that arrive in pieces: Esc, and after a moment the rest. Pure, but for who hands
-//! in the rest.
+//! Escape sequences that arrive in pieces: Esc, and after a moment the rest. Pure: the rest is
+//! handed in.
 
 use std::time::Duration;
 
