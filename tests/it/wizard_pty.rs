@@ -200,7 +200,7 @@ fn start_edit_save_quit() {
     test_env.types("\x15");
     test_env.sees("it is empty");
     test_env.types("3\r");
-    test_env.sees("Number of worker hosts                       3");
+    test_env.sees("Number of worker hosts             3");
     test_env.types("s");
     test_env.sees("saved .config.json");
     test_env.types("q");
