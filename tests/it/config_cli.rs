@@ -1,6 +1,7 @@
 //! `turnup config` as users and scripts call it: the real binary, in a directory of its own.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::cli_support::TestEnv;
@@ -197,7 +198,7 @@ fn wrong_values_change_nothing_and_are_all_named() {
         "phase1.node_groups=[{",
         "phase1.control_plane.count=2",
     ] {
-        said += &format!("{wrong}\n{}\n", test_env.fails(3, &["config", "set", wrong]));
+        writeln!(said, "{wrong}\n{}", test_env.fails(3, &["config", "set", wrong])).unwrap();
     }
     insta::assert_snapshot!("hints", said);
     insta::assert_snapshot!(test_env.fails(3, &["config", "unset", "phase9.x"]));
