@@ -78,6 +78,30 @@ pub struct Error {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
+/// The error that ends a command, as `--output json` prints it.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+pub struct ErrorDocument<'a> {
+    /// The name and version of this form.
+    schema: &'static str,
+    /// What kind of failure it is.
+    class: Class,
+    /// The exit code of the process.
+    exit_code: u8,
+    /// What happened, in one sentence.
+    message: &'a str,
+    /// The errors that caused it, the nearest first.
+    causes: Vec<String>,
+    /// Output of tools and observed values.
+    evidence: &'a [String],
+    /// The next command, or what has to be changed.
+    next: Option<&'a str>,
+}
+
+impl ErrorDocument<'_> {
+    /// The name and version of the form, which `schemas/error-1.json` describes.
+    pub const SCHEMA: &'static str = "turnup.error/1";
+}
+
 /// The result of everything whose failure reaches the user.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -200,6 +224,21 @@ impl Error {
         text
     }
 
+    /// The same for programs.
+    #[must_use]
+    pub fn document(&self) -> ErrorDocument<'_> {
+        let causes = std::iter::successors(StdError::source(self), |error| (*error).source());
+        ErrorDocument {
+            schema: ErrorDocument::SCHEMA,
+            class: self.class,
+            exit_code: self.class.exit_code(),
+            message: &self.message,
+            causes: causes.map(ToString::to_string).collect(),
+            evidence: &self.evidence,
+            next: self.next(),
+        }
+    }
+
     /// The error that another turnup, on a host or below Terraform, ended with: the reverse of
     /// [`Error::render`], causes as evidence.
     #[must_use]
@@ -298,6 +337,20 @@ mod tests {
             .hint("try \u{202e}again\nerror: all is well");
         let shown = "error: a\\x1b[2J\\rb\n  | next: rm -rf /\n  | said\n  | error: none\n  | \\x1b]0;t\\x07\nnext: try \\u{202e}again\n  | error: all is well";
         assert_eq!(error.render(), shown);
+    }
+
+    #[test]
+    fn the_published_schema_is_that_of_the_document() {
+        let mut schema = schemars::schema_for!(ErrorDocument<'_>);
+        schema.insert("$id".into(), "urn:turnup:error:1".into());
+        schema.insert("title".into(), ErrorDocument::SCHEMA.into());
+        let text = serde_json::to_string_pretty(&schema).unwrap();
+        assert_eq!(include_str!("../schemas/error-1.json").trim_end(), text, "schemas/error-1.json has to be:\n{text}");
+        let validator = jsonschema::validator_for(schema.as_value()).unwrap();
+        let error = Error::transient("no answer").evidence("a").source(std::io::Error::other("b")).hint("c");
+        let document = serde_json::to_value(error.document()).unwrap();
+        assert!(validator.is_valid(&document), "{document}");
+        assert_eq!((&document["causes"][0], &document["exit_code"]), (&"b".into(), &5.into()));
     }
 
     #[test]

@@ -194,7 +194,9 @@ impl NodeConfigs<'_> {
             let Some(host) = self.inventory.hosts.iter().find(|host| host.name == *name) else {
                 let near = did_you_mean(name, names.iter().copied());
                 let message = format!("{OVERRIDES}: the cluster has no host `{name}`{near}");
-                return Err(Error::config(message).hint(format!("its hosts: {}", names.join(", "))));
+                return Err(Error::config(message)
+                    .evidence(format!("its hosts: {}", names.join(", ")))
+                    .hint("correct the name, then: turnup config check"));
             };
             if host.role == Role::Worker && component != ComponentName::Kubelet {
                 return Err(Error::config(format!("{OVERRIDES}: hosts.{name}: {component} does not run on a worker")));

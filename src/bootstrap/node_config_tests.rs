@@ -513,3 +513,22 @@ fn exceptions_of_the_proxy_name_no_other_host() {
         assert_eq!(direct(configs.inventory), direct(&more));
     });
 }
+
+#[test]
+fn overrides_name_hosts_that_there_are_once_these_are_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("o.json");
+    fs_err::write(&file, r#"{"hosts": {"w1": {"kubelet": {"maxPods": 50}}}}"#).unwrap();
+    with_configs(&[("phase2.overrides", file.to_str().unwrap())], |configs| {
+        let known = |inventory: &Inventory| {
+            let configs = NodeConfigs { inventory, ..*configs };
+            configs.machine(&inventory.hosts[0], &facts())
+        };
+        let error = known(configs.inventory).unwrap_err().render();
+        assert!(error.contains("the cluster has no host `w1`"), "{error}");
+        assert!(error.contains("its hosts: cp, w0"), "{error}");
+        let mut imagined = configs.inventory.clone();
+        imagined.hosts.iter_mut().for_each(|host| host.instance = crate::inventory::IMAGINED.into());
+        known(&imagined).unwrap();
+    });
+}

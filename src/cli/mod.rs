@@ -6,11 +6,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::config::{Overrides, Settings, TreeSource};
-use crate::error::{Class, Result};
+use crate::error::{Class, Error, Result};
 
 mod addons;
 mod artifacts;
@@ -245,8 +246,55 @@ fn parse() -> Result<Cli, clap::Error> {
     // Examples are only read, and cost more than the parsing: help is made in a second look.
     let matches = Cli::command().try_get_matches().or_else(|_| command().try_get_matches())?;
     let mut cli = Cli::from_arg_matches(&matches)?;
+    let assignments = all_assignments(words().into_iter());
+    if !cli.global.set.is_empty() && assignments.len() > cli.global.set.len() {
+        cli.global.set = assignments;
+    }
     cli.global.config_is_named = matches.value_source("config") == Some(ValueSource::CommandLine);
     Ok(cli)
+}
+
+/// The command line behind the program's name.
+fn words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Every `--set`: of those before and behind a command's name clap keeps one side only.
+fn all_assignments(words: impl Iterator<Item = String>) -> Vec<(String, String)> {
+    let mut words = words.take_while(|word| word != "--");
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        let value = match word.strip_prefix("--set") {
+            Some("") => words.next(),
+            Some(rest) => rest.strip_prefix('=').map(ToOwned::to_owned),
+            None => None,
+        };
+        found.extend(value.and_then(|value| parse_assignment(&value).ok()));
+    }
+    found
+}
+
+/// Whether JSON is asked for on a command line that clap refuses.
+fn asks_for_json(words: &[String]) -> bool {
+    words.iter().any(|word| word == "--output=json") || words.windows(2).any(|pair| pair == ["--output", "json"])
+}
+
+/// What clap says about a wrong command line, as an error of ours.
+fn usage_error(error: &clap::Error) -> Error {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Error::usage("a command is missing").hint("see all commands: turnup --help");
+    }
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let message = lines.next().unwrap_or_default();
+    let mut evidence: Vec<&str> = lines.collect();
+    let last = evidence.pop_if(|line| line.contains("--help"));
+    let error = Error::usage(message.strip_prefix("error: ").unwrap_or(message));
+    let error = evidence.into_iter().fold(error, Error::evidence);
+    match last {
+        Some(next) => error.hint(next),
+        None => error,
+    }
 }
 
 /// Runs the command line of this process.
@@ -255,6 +303,11 @@ pub fn main() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if error.use_stderr() && asks_for_json(&words()) {
+                let error = usage_error(&error);
+                Printer::new(Output::Json, false).error(&error);
+                return ExitCode::from(error.class().exit_code());
+            }
             // After a closed pipe the error has no reader.
             error.print().ok();
             return if error.use_stderr() { ExitCode::from(Class::Usage.exit_code()) } else { ExitCode::SUCCESS };
@@ -277,6 +330,13 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent_and_every_option_has_help() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn assignments_on_both_sides_of_a_command_count() {
+        let words = "--set a=1 config --set=b=2 get --settle=c=3 -- --set d=4";
+        let found = all_assignments(words.split(' ').map(ToOwned::to_owned));
+        assert_eq!(found, [("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! escaped here.
 
 use std::io::{ErrorKind, IsTerminal as _, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use owo_colors::OwoColorize as _;
 
@@ -17,13 +19,15 @@ use crate::terminal;
 pub struct Printer {
     output: Output,
     quiet: bool,
+    /// Whether a result was printed as JSON.
+    has_result: Arc<AtomicBool>,
 }
 
 impl Printer {
     /// A printer for these global options.
     #[must_use]
-    pub const fn new(output: Output, quiet: bool) -> Self {
-        Self { output, quiet }
+    pub fn new(output: Output, quiet: bool) -> Self {
+        Self { output, quiet, has_result: Arc::default() }
     }
 
     /// Whether results are JSON.
@@ -55,6 +59,7 @@ impl Printer {
 
     /// The same for text that is JSON already.
     pub fn json_text(&self, text: &str) -> Result<()> {
+        self.has_result.store(true, Ordering::Relaxed);
         written(writeln!(anstream::stdout().lock(), "{}", terminal::json(text)))
     }
 
@@ -90,8 +95,14 @@ impl Printer {
         Ok(answer.trim().to_owned())
     }
 
-    /// The error that ends the command, on standard error.
+    /// The error that ends the command, on standard error. With JSON it also is the result, unless
+    /// there is one that says it.
     pub fn error(&self, error: &Error) {
+        if self.is_json() && !self.has_result.load(Ordering::Relaxed) {
+            let document = serde_json::to_string(&error.document()).unwrap_or_default();
+            // A closed standard output leaves standard error.
+            self.json_text(&document).ok();
+        }
         let text = error.render();
         let coloured = match text.strip_prefix("error:") {
             Some(rest) => format!("{}{rest}", "error:".red().bold()),

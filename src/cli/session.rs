@@ -20,7 +20,8 @@ pub(super) struct SessionArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     replay: Option<PathBuf>,
     /// The size of the screen on which a session is played
-    #[arg(long, value_name = "COLUMNSxROWS", default_value = "80x24", value_parser = parse_size)]
+    #[arg(long, value_name = "COLUMNSxROWS", default_value = "80x24", requires = "replay",
+        value_parser = parse_size)]
     size: (u16, u16),
 }
 
@@ -30,6 +31,11 @@ fn parse_size(text: &str) -> Result<(u16, u16), String> {
 }
 
 impl SessionArgs {
+    /// Whether a session is to be written down or played.
+    pub(super) const fn is_given(&self) -> bool {
+        self.record.is_some() || self.replay.is_some()
+    }
+
     /// Runs the wizard, or plays a session in it.
     pub(super) fn run(&self, wizard: Wizard, path: &Path, printer: &Printer) -> Result<()> {
         if let Some(recording) = &self.replay {
@@ -44,13 +50,17 @@ impl SessionArgs {
     /// Refuses where there is no terminal to draw on; a session that is played needs none.
     pub(super) fn require_terminal(&self, printer: &Printer, hint: &str) -> Result<()> {
         use std::io::IsTerminal as _;
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let both = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-        if self.replay.is_some() || !printer.is_json() && !dumb && both {
+        if self.replay.is_some() || !printer.is_json() && !is_dumb() && both {
             return Ok(());
         }
         Err(Error::usage("the wizard needs a terminal").hint(hint))
     }
+}
+
+/// Whether the terminal shows nothing but lines.
+pub(super) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 fn show(moments: &[crate::wizard::Moment], printer: &Printer) -> Result<()> {

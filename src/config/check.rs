@@ -71,6 +71,8 @@ pub fn judge(schema: &Schema, config: &Config<'_>, symbol: kconfig::SymbolId, te
             SymbolType::Int if text.is_empty() => "it is empty; expected a whole number".to_owned(),
             SymbolType::Int => format!("`{text}` is not a whole number"),
             SymbolType::Hex => format!("`{text}` is not a hexadecimal number such as 0x1f"),
+            SymbolType::Bool => format!("`{text}` is neither y nor n"),
+            SymbolType::Tristate => format!("`{text}` is none of y, m and n"),
             other => format!("`{text}` is not a value of type {other}"),
         });
     }
@@ -123,7 +125,12 @@ fn check_overlaps(facts: &Values<'_, '_>) -> Vec<Problem> {
 
 /// How many hosts there will be at most, of the control plane and others; nothing where the
 /// configuration does not say.
-fn count_hosts(facts: &Values<'_, '_>) -> Option<(u64, u64)> {
+#[must_use]
+pub fn count_hosts(schema: &Schema, config: &Config<'_>) -> Option<(u64, u64)> {
+    count_hosts_of(&Values { schema, config, malformed: Vec::new() })
+}
+
+fn count_hosts_of(facts: &Values<'_, '_>) -> Option<(u64, u64)> {
     let hosts = facts.records("phase1.baremetal.hosts");
     if !hosts.is_empty() {
         let (control_plane, workers): (Vec<_>, Vec<_>) =
@@ -142,7 +149,7 @@ fn count_hosts(facts: &Values<'_, '_>) -> Option<(u64, u64)> {
 
 /// Are there addresses for all hosts?
 fn check_host_room(facts: &Values<'_, '_>) -> Option<Problem> {
-    let (control_plane, workers) = count_hosts(facts)?;
+    let (control_plane, workers) = count_hosts_of(facts)?;
     let (name, hosts) = ("phase1.local.subnet", control_plane + workers);
     let subnet = facts.network(name)?;
     // The network itself, the bridge and the broadcast address are no hosts'.
@@ -162,7 +169,7 @@ fn node_network(facts: &Values<'_, '_>) -> (u32, u64) {
 
 /// Is there a range of pod addresses for every node?
 fn check_node_room(facts: &Values<'_, '_>) -> Option<Problem> {
-    let (control_plane, workers) = count_hosts(facts)?;
+    let (control_plane, workers) = count_hosts_of(facts)?;
     let (name, hosts) = ("phase2.pod_cidr", control_plane + workers);
     let (pods, (length, size)) = (facts.network(name)?, node_network(facts));
     let room = pods.size() / size;

@@ -64,14 +64,44 @@ impl Settings {
         let open = reached || value.map_or(config.visible(symbol) != Tri::N, settable);
         let found = explain::plan(&config, symbol, value);
         let steps = |plan: Plan| plan.steps.into_iter().map(|step| (step.name, step.value)).collect();
-        Ok(Way {
+        let way = Way {
             name: name.to_owned(),
             reached,
             open,
             blocked: if open { Vec::new() } else { self.obstacles(name, symbol, value) },
             value: wish,
             steps: found.map(steps),
-        })
+        };
+        self.require_possible(way)
+    }
+
+    /// The way, when `set` takes it: conditions are not all that a value has to meet.
+    fn require_possible(&self, mut way: Way) -> Result<Way> {
+        let Some(steps) = way.steps.as_mut().filter(|steps| !steps.is_empty()) else { return Ok(way) };
+        let Err(mut error) = self.after(steps) else { return Ok(way) };
+        // What is asked for without a value may have to have one at once.
+        let example = self.schema().find(&way.name).ok().and_then(|symbol| self.schema().rule(symbol).example.clone());
+        if let Some(example) = example.filter(|_| way.value.is_none()) {
+            steps.push((way.name.clone(), example));
+            match self.after(steps) {
+                Ok(_) => return Ok(way),
+                Err(still) => error = still,
+            }
+        }
+        if way.open {
+            return Err(error);
+        }
+        way.blocked.push(format!("then it would be refused: {}", error.message()));
+        way.blocked.extend(error.evidence_lines().iter().cloned());
+        way.steps = None;
+        Ok(way)
+    }
+
+    /// The same settings with these answers.
+    pub fn after(&self, answers: &[(String, String)]) -> Result<Self> {
+        let mut settings = self.clone();
+        settings.set_all(&answers.iter().map(|(name, value)| (&**name, &**value)).collect::<Vec<_>>())?;
+        Ok(settings)
     }
 
     /// The same settings with other values of this one, one after the other; whether the user could
@@ -155,5 +185,36 @@ impl Settings {
 fn mask(text: &mut String) {
     if !text.is_empty() {
         "(secret)".clone_into(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::config::TreeSource;
+
+    #[test]
+    fn every_way_is_one_that_set_takes() {
+        let settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        let hidden = settings.list().into_iter().filter(|setting| !setting.visible && setting.prompt.is_some());
+        let mut ways = 0;
+        for setting in hidden {
+            let way = settings.why_not(&setting.name, None).unwrap();
+            if let Some(steps) = way.steps {
+                settings.after(&steps).unwrap();
+                ways += 1;
+            }
+        }
+        assert!(ways > 50, "{ways}");
+    }
+
+    #[test]
+    fn what_set_refuses_has_no_way() {
+        let settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        for (name, value) in [("phase1.control_plane.count", "2"), ("phase2.pod_cidr", "10.96.0.0/16")] {
+            let refused = settings.clone().set(name, value).unwrap_err().render();
+            assert_eq!(settings.why_not(name, Some(value)).unwrap_err().render(), refused);
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! - `check`, `components`, `warnings`: is it right, and are the files there that it names?
 //!   `problem`: what is found.
 //!   `host_system`: what hosts have besides Kubernetes.
+//!   `refusal`: why a change was refused, and the next command.
 //! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
 //!   types; `file`: replacing it as a whole. `destination`: where they go in the configuration of a
@@ -33,6 +34,7 @@ mod overrides;
 pub mod people;
 mod problem;
 mod profile;
+mod refusal;
 mod relations;
 mod runtime;
 mod schema;
@@ -48,7 +50,7 @@ pub use crate::format::{parse_duration, parse_quantity};
 pub use crate::json::Position;
 pub use crate::network::{Network, Network6};
 use crate::{json, network};
-pub use check::{check, judge};
+pub use check::{check, count_hosts, judge};
 pub use destination::{Assignment, ComponentName, Destination, flag_text};
 pub use explain::Way;
 pub use export::ExportFormat;

@@ -1,6 +1,10 @@
 //! What a configuration says of one setting. Data alone.
 
 use kconfig::SymbolType;
+use serde_json::Value;
+
+use super::object::json_value;
+use super::schema::Schema;
 
 /// One setting with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,19 @@ pub struct Setting {
     pub secret: bool,
 }
 
+impl Setting {
+    /// Its value as the file would have it: a list is a list. Null for a secret, and for a number
+    /// that does not count.
+    pub(crate) fn json(&self, schema: &Schema) -> Value {
+        if self.secret && !self.value.is_empty() {
+            return Value::Null;
+        }
+        let symbol = schema.tree().symbol(&self.name);
+        let value = symbol.and_then(|symbol| json_value(schema, symbol, &self.value));
+        value.unwrap_or_else(|| if self.kind.is_logical() { Value::Bool(false) } else { Value::Null })
+    }
+}
+
 /// A value that became another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingChange {
@@ -35,6 +52,8 @@ pub struct SettingChange {
     pub before: Option<String>,
     /// Its value after; none when it no longer applies.
     pub after: Option<String>,
+    /// Both as JSON; null for none and for a secret.
+    pub values: [Value; 2],
 }
 
 /// A flag or field of a component that was given for one run.

@@ -17,6 +17,7 @@ use super::file::{self, Privacy};
 use super::json;
 use super::object::{self, Positions, Reading};
 use super::problem::{Problem, refuse};
+use super::refusal::{Refusal, Refused, explain_command, refusal};
 use super::schema::{Schema, TARGET};
 use super::setting::{ComponentValue, Setting, SettingChange};
 use super::source::TreeSource;
@@ -305,10 +306,10 @@ impl Settings {
         for (index, (name, value)) in assignments.iter().enumerate() {
             match self.schema.find(name) {
                 Ok(_) if assignments[..index].iter().any(|(earlier, _)| earlier == name) => {
-                    refused.push(format!("{name} is given twice"));
+                    refused.push(Refused { why: format!("{name} is given twice"), next: format!("give {name} once") });
                 }
                 Ok(symbol) => pending.push((symbol, spelled(self.schema.tree().get(symbol).kind, value))),
-                Err(error) => refused.push(error.message().to_owned()),
+                Err(error) => refused.push(Refused::unknown(&error)),
             }
         }
         refused.extend(self.apply(&mut config, pending));
@@ -320,7 +321,7 @@ impl Settings {
     }
 
     /// Sets what can be set until nothing more can; returns the reasons for the rest.
-    fn apply(&self, config: &mut Config<'_>, mut pending: Vec<(SymbolId, String)>) -> Vec<String> {
+    fn apply(&self, config: &mut Config<'_>, mut pending: Vec<(SymbolId, String)>) -> Vec<Refused> {
         let mut refused = Vec::new();
         loop {
             let mut waiting = Vec::new();
@@ -341,22 +342,31 @@ impl Settings {
     }
 
     fn set_one(&self, config: &mut Config<'_>, symbol: SymbolId, value: &str) -> Result<(), Refusal> {
-        let name = self.schema.name(symbol);
-        let reveal =
-            |why: String| if self.schema.rule(symbol).secret { "the value is not valid".to_owned() } else { why };
+        let (name, secret) = (self.schema.name(symbol), self.schema.rule(symbol).secret);
+        let reveal = |why: String| if secret { "the value is not valid".to_owned() } else { why };
+        let wrong = |why: String| {
+            let next = match self.schema.tree().get(symbol).kind {
+                SymbolType::Bool => format!("turnup config set {name}=y, or {name}=n"),
+                _ => explain_command(name),
+            };
+            Refusal::Never(Refused { why: format!("{name}: {}", reveal(why)), next })
+        };
+        let locked = |why: String| {
+            let wish = if secret { name.to_owned() } else { format!("{name}={value}") };
+            let next = format!("turnup config why-not {} --apply", shell_words::quote(&wish));
+            Refusal::Later(Refused { why, next })
+        };
         match config.set(symbol, value) {
-            Ok(()) => match judge(&self.schema, config, symbol, value) {
-                Some(why) => Err(Refusal::Never(format!("{name}: {}", reveal(why)))),
-                None => Ok(()),
-            },
-            Err(SetError::NotVisible { why, .. }) => {
-                Err(Refusal::Later(format!("{name} cannot be set now: {}", why.join("; "))))
-            }
+            Ok(()) => judge(&self.schema, config, symbol, value).map_or(Ok(()), |why| Err(wrong(why))),
+            Err(SetError::NotVisible { why, .. }) => Err(match judge(&self.schema, config, symbol, value) {
+                // Unlocking it would not help a value that it never takes.
+                Some(why) => wrong(why),
+                None => locked(format!("{name} cannot be set now: {}", why.join("; "))),
+            }),
             Err(SetError::WrongType { .. } | SetError::OutOfRange { .. }) => {
-                let why = judge(&self.schema, config, symbol, value).unwrap_or_else(|| "not valid".to_owned());
-                Err(Refusal::Never(format!("{name}: {}", reveal(why))))
+                Err(wrong(judge(&self.schema, config, symbol, value).unwrap_or_else(|| "not valid".to_owned())))
             }
-            Err(error) => Err(Refusal::Later(error.to_string())),
+            Err(error) => Err(locked(error.to_string())),
         }
     }
 
@@ -370,7 +380,7 @@ impl Settings {
             match self.schema.find(name) {
                 Ok(symbol) => config.unset(symbol),
                 Err(_) if in_file => {}
-                Err(error) => refused.push(error.message().to_owned()),
+                Err(error) => refused.push(Refused::unknown(&error)),
             }
         }
         if !refused.is_empty() {
@@ -389,8 +399,11 @@ impl Settings {
         let problems = next.check();
         if object::has_errors(&problems) {
             let wrong = problems.iter().filter(|problem| problem.level == super::ProblemLevel::Error);
-            let messages: Vec<String> = wrong.map(|problem| problem.message.clone()).collect();
-            return Err(refusal(&messages));
+            let refused = wrong.map(|problem| Refused {
+                why: problem.message.clone(),
+                next: problem.symbol.as_deref().map_or_else(|| "turnup config check".to_owned(), explain_command),
+            });
+            return Err(refusal(&refused.collect::<Vec<_>>()));
         }
         next.reading.clear();
         let changes = self.differences(&next);
@@ -404,13 +417,15 @@ impl Settings {
         let value = |of: &Self, name: &str| {
             let setting = of.values.get(name).filter(|setting| setting.written)?;
             let symbol = of.schema.tree().symbol(name)?;
-            Some(object::show(&of.schema, symbol, &setting.value))
+            Some((object::show(&of.schema, symbol, &setting.value), setting.json(&of.schema)))
         };
         let changed = |setting: Setting| {
-            let (before, after) = (value(self, &setting.name), value(next, &setting.name));
+            let (before, old) = value(self, &setting.name).unzip();
+            let (after, new) = value(next, &setting.name).unzip();
+            let values = [old, new].map(Option::unwrap_or_default);
             let differs = self.values.get(&setting.name).map(|old| (&old.value, old.written))
                 != Some((&setting.value, setting.written));
-            differs.then_some(SettingChange { name: setting.name, before, after })
+            differs.then_some(SettingChange { name: setting.name, before, after, values })
         };
         next.list().into_iter().filter_map(changed).collect()
     }
@@ -503,14 +518,6 @@ fn find_exposed_secrets(path: &Path, schema: &Schema, config: &Config<'_>) -> Op
     Some(Problem::error(message).about(name))
 }
 
-/// Why one assignment did not work.
-enum Refusal {
-    /// Another assignment may make it possible.
-    Later(String),
-    /// The value is wrong in itself.
-    Never(String),
-}
-
 /// `true` and `false` are what the file says for `y` and `n`.
 pub(super) fn spelled(kind: SymbolType, value: &str) -> String {
     let text = match value {
@@ -562,17 +569,6 @@ fn command(path: &Path, what: &str) -> String {
         return format!("turnup {what}");
     }
     format!("turnup --config {} {what}", shell_words::quote(&path.display().to_string()))
-}
-
-fn refusal(reasons: &[String]) -> Error {
-    let error = match reasons {
-        [one] => Error::config(one.clone()),
-        many => {
-            let error = Error::config(format!("nothing was changed: {} things are wrong", many.len()));
-            many.iter().fold(error, |error, reason| error.evidence(reason.clone()))
-        }
-    };
-    error.hint("see all settings and their values: turnup config list")
 }
 
 #[cfg(test)]

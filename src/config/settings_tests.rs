@@ -274,9 +274,9 @@ fn sets_all_or_nothing_and_says_everything_at_once() {
       | there is no setting `a.nmae`; did you mean `a.name`?
       | a.count: 0 is out of range: 1 to 9
       | a.net: a network needs a prefix length, as in 10.1.0.0/16
-      | a.on: `maybe` is not a value of type bool
+      | a.on: `maybe` is neither y nor n
       | a.deep.inner cannot be set now: needs a.deep.off (a.deep.off is n)
-    next: see all settings and their values: turnup config list
+    next: see all settings: turnup config list; turnup config explain a.count; turnup config explain a.net
     ");
     let twice = settings.set_all(&[("a.count", "4"), ("a.count", "5")]).unwrap_err();
     assert_eq!(twice.message(), "a.count is given twice");

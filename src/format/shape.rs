@@ -133,8 +133,11 @@ pub(super) fn validate_map(text: &str, key: &Format, value: &Format) -> Result<(
 }
 
 pub(super) fn validate_records(text: &str, fields: &[Field]) -> Result<(), String> {
-    let Ok(Value::Array(items)) = serde_json::from_str(text) else {
-        return Err(format!("it is no JSON list; expected {}", Format::Records(fields.to_vec())));
+    let expected = || Format::Records(fields.to_vec());
+    let items = match serde_json::from_str(text) {
+        Ok(Value::Array(items)) => items,
+        Ok(_) => return Err(format!("it is no JSON list; expected {}", expected())),
+        Err(error) => return Err(format!("it is no JSON ({error}); expected {}", expected())),
     };
     let mut keys = Vec::new();
     for (item, number) in items.iter().zip(1..) {

@@ -1,5 +1,5 @@
-//! turnup's lines in `/etc/hosts`: names of the user's, each with a mark at its end. All other lines
-//! stay as they are.
+//! turnup's lines in `/etc/hosts`: names of the user's, each with a mark at its end. All other
+//! lines stay as they are.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

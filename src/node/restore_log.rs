@@ -505,3 +505,21 @@ impl RestoreLog {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::*;
+
+    #[test]
+    fn what_kubelet_wrote_for_logind_goes_with_the_node_and_not_before() {
+        let node_config: NodeConfig = serde_json::from_value(super::super::node_config::sample()).unwrap();
+        let path = "/etc/systemd/logind.conf.d/99-kubelet.conf";
+        assert!(files_of(&node_config).any(|file| file == path));
+        let mut restore_log = RestoreLog::default();
+        restore_log.push(RestoreEntry::File { path: path.into(), before: None });
+        restore_log.push(RestoreEntry::Package { name: "jq".into() });
+        assert_eq!(restore_log.find_superseded(&node_config), Vec::<&RestoreEntry>::new(), "nor does a package go");
+    }
+}

@@ -79,8 +79,8 @@ impl Conversation<'_> {
             if !self.interactive && !model.problems.is_empty() {
                 return Err(Error::config("the answers do not fit together; nothing was saved"));
             }
-            let sure = if model.problems.is_empty() { "[y]" } else { "although something is wrong? y or n" };
-            self.say(&format!("Save? {sure}"))?;
+            let is_right = model.problems.is_empty();
+            self.say(if is_right { "Save? [y]" } else { "Something is wrong. Save all the same? y or n" })?;
             match self.read(model)?.trim() {
                 "" if model.problems.is_empty() => return save(model, files),
                 "y" | "yes" => return save(model, files),

@@ -193,7 +193,7 @@ impl<F: Form> Files for Session<F> {
                 self.drafts.borrow_mut().offered.take().map(fs_err::remove_file);
                 return None;
             }
-            Effect::Suspend | Effect::Leave | Effect::Redraw => return None,
+            Effect::Suspend | Effect::Interrupt | Effect::Leave | Effect::Redraw => return None,
         })
     }
 

@@ -157,17 +157,18 @@ pub(super) fn summary(model: &Model) -> (Vec<(String, String)>, Vec<String>) {
 }
 
 fn consequences(model: &Model) -> Vec<String> {
-    let number = |name: &str| -> Option<u32> {
-        let symbol = model.schema.tree().symbol(name).filter(|symbol| model.config.is_written(*symbol))?;
-        model.config.value(symbol).parse().ok()
-    };
     let mut lines = Vec::new();
-    match (number("phase1.control_plane.count"), number("phase1.num_nodes")) {
-        (Some(1), Some(0)) => lines.push("1 host: control plane, and pods too".to_owned()),
-        (Some(control), Some(workers)) => {
-            lines.push(format!("{} hosts: {control} for the control plane, {workers} for pods", control + workers));
+    match crate::config::count_hosts(&model.schema, &model.config) {
+        Some((1, 0)) => lines.push("1 host: control plane, and pods too".to_owned()),
+        Some((control, workers)) => {
+            let hosts = control + workers;
+            lines.push(format!("{hosts} hosts: {control} for the control plane, {workers} for pods"));
         }
-        _ => {}
+        None => {}
+    }
+    let bastion = model.schema.tree().symbol("phase1.ssh.bastion");
+    if bastion.is_some_and(|bastion| model.config.is_written(bastion) && model.config.value(bastion) == "create") {
+        lines.push("1 more host: the bastion".to_owned());
     }
     let asked: Vec<SymbolId> =
         questions(model).iter().filter_map(|node| model.schema.tree().node(*node).symbol).collect();

@@ -32,7 +32,11 @@ impl Input {
     /// What it means on this screen; nothing where it means nothing.
     pub(super) fn message(&self, model: &Model, area: Rect) -> Option<Msg> {
         if is_too_small(area) {
-            return None;
+            return match self {
+                Self::Key(Key::Ctrl('c')) => Some(Msg::Interrupt),
+                Self::Key(Key::Ctrl('z')) => Some(Msg::Suspend),
+                _ => None,
+            };
         }
         match self {
             Self::Key(key) => translate(model.context(), *key),

@@ -115,7 +115,12 @@ impl Items {
     /// The element under the cursor in an editor of its own, or a new one.
     pub(super) fn fields(&self, new: bool) -> Option<Fields> {
         let row = if new { self.rows.len() } else { self.cursor };
-        let texts = if new { vec![String::new(); self.columns.len()] } else { self.rows.get(row)?.clone() };
+        // What can only be one word is that word.
+        let begin = |field: &Field| match field.format.words() {
+            Some([only]) if field.required => only.clone(),
+            _ => String::new(),
+        };
+        let texts = if new { self.columns.iter().map(begin).collect() } else { self.rows.get(row)?.clone() };
         let separated = self.kind != Kind::Records;
         Some(Fields { row, columns: self.columns.clone(), texts, cursor: 0, wrong: None, separated })
     }
@@ -201,6 +206,13 @@ impl Items {
 }
 
 impl Fields {
+    /// Whether nothing was said that the element did not begin with.
+    pub(super) fn is_untouched(&self) -> bool {
+        let of_itself =
+            |field: &Field, text: &String| field.format.words().is_some_and(|words| words == [text.clone()]);
+        self.columns.iter().zip(&self.texts).all(|(field, text)| text.is_empty() || of_itself(field, text))
+    }
+
     /// The element's own name, as far as it has one.
     pub(super) fn title(&self) -> &str {
         self.texts.first().filter(|text| !text.is_empty()).map_or("New element", String::as_str)
@@ -273,6 +285,15 @@ mod tests {
         assert_eq!(items.text(), text);
         assert_eq!(items.rows.iter().map(|row| items.summary(row)).collect::<Vec<_>>(), ["a: size 3", "b: "]);
         assert_eq!(Items::open(symbol(), &records, r#"[{"nam":"a"}]"#), None, "what has no column would be lost");
+    }
+
+    #[test]
+    fn a_field_that_can_only_be_one_word_is_it() {
+        let column =
+            |name: &str, format: &str| Field { name: name.into(), required: true, format: format.parse().unwrap() };
+        let records = Format::Records(vec![column("name", "dns-label"), column("role", "enum(worker)")]);
+        let new = Items::open(symbol(), &records, "[]").unwrap().fields(true).unwrap();
+        assert_eq!(new.texts, ["", "worker"]);
     }
 
     #[test]

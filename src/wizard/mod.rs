@@ -2,12 +2,13 @@
 //!
 //! An Elm core: `model` is the state, `msg` what can happen, `update` how the state changes, `view`
 //! the screen as a pure function of the state, `keymap` the one table of keys that also makes the
-//! help. None of these know a terminal, a file or a clock; `terminal` is the loop that does;
-//! `files` carries out what it is asked. The wizard can do nothing that `turnup config` cannot do
-//! without it.
+//! help. None of these know a terminal, a file or a clock; `terminal` is the loop that does,
+//! `escape` and `palette` what terminals need; `files` carries out what it is asked. The wizard can
+//! do nothing that `turnup config` cannot do without it.
 
 mod accessible;
 mod dialog;
+mod escape;
 mod files;
 mod guide;
 mod history;
@@ -18,6 +19,7 @@ mod keymap;
 mod line_edit;
 mod model;
 mod msg;
+mod palette;
 mod preview;
 mod recording;
 mod repair;
@@ -178,11 +180,15 @@ impl Wizard {
     /// What the terminal can show.
     fn look_around(&mut self) {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        self.model.colour = variable("NO_COLOR").is_none();
+        let terminal = variable("TERM").unwrap_or_default();
+        self.model.colour = variable("NO_COLOR").is_none() && !MONOCHROME.contains(&terminal.as_str());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default();
-        self.model.ascii = is_ascii(&locale, &variable("TERM").unwrap_or_default());
+        self.model.ascii = is_ascii(&locale, &terminal);
     }
 }
+
+/// Terminals without colours, by `TERM`.
+const MONOCHROME: [&str; 3] = ["vt100", "vt102", "vt220"];
 
 /// The values that count, by their settings' names.
 fn values(settings: &Settings) -> BTreeMap<String, String> {

@@ -338,6 +338,11 @@ impl Model {
         if self.form == Form::Object { format!("turnup config set {words}") } else { words }
     }
 
+    /// What is said of a change: the command for it, where there is one.
+    pub(super) fn describe(&self, what: &str) -> String {
+        if self.form == Form::Object { format!("as a command: {what}") } else { what.to_owned() }
+    }
+
     /// The command that restores the defaults.
     pub(super) fn command_to_unset(&self, symbols: &[SymbolId]) -> String {
         let names: Vec<&str> = symbols.iter().map(|symbol| self.schema.name(*symbol)).collect();

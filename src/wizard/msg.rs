@@ -16,6 +16,8 @@ pub(super) enum Msg {
     Enter,
     /// Go back to the menu around this one.
     Back,
+    /// Go back until this many menus are open.
+    To(usize),
     /// Turn the switch under the cursor over.
     Toggle,
     /// Give the switch under the cursor this value.
@@ -76,6 +78,8 @@ pub(super) enum Msg {
     Quit,
     /// Leave without writing.
     Discard,
+    /// Leave at once; answers that are not saved are kept for the next start.
+    Interrupt,
     /// Stop until the shell wakes us up.
     Suspend,
     /// Text for the editor.
@@ -177,4 +181,6 @@ pub(super) enum Effect {
     Suspend,
     /// End the loop.
     Leave,
+    /// End it without a word about what is not saved.
+    Interrupt,
 }

@@ -4,6 +4,7 @@
 use kconfig::{Config, SymbolId, SymbolType, Tri, explain};
 
 use super::model::Model;
+use crate::config;
 
 /// The dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,25 +57,25 @@ fn reasons(model: &Model, symbol: SymbolId) -> Vec<String> {
     super::update::lock_reason(model, symbol).into_iter().collect()
 }
 
-/// What becomes another value besides the answers themselves.
+/// What is wrong then, and what becomes another value besides the answers themselves.
 fn effects(model: &Model, steps: &[(SymbolId, String)]) -> Vec<String> {
     let mut after = model.config.clone();
     if steps.iter().any(|(symbol, value)| after.set(*symbol, value).is_err()) {
         return Vec::new();
     }
+    let wrong = config::check(&model.schema, &after).into_iter().filter(|problem| !model.problems.contains(problem));
+    let mut lines: Vec<String> = wrong.map(|problem| format!("! {}", problem.message)).collect();
     let changes = after.changes(&model.config);
     let others = changes.iter().filter(|change| !steps.iter().any(|(symbol, _)| *symbol == change.symbol));
     let shown = |symbol, value: &Option<String>| value.as_ref().map(|value| model.shown(symbol, value));
-    let lines: Vec<String> = others
-        .map(|change| {
-            let name = model.schema.name(change.symbol);
-            match (shown(change.symbol, &change.before), shown(change.symbol, &change.after)) {
-                (Some(before), Some(after)) => format!("{name}: {before} -> {after}"),
-                (None, Some(after)) => format!("{name}: now asked, {after}"),
-                (_, None) => format!("{name}: no longer asked"),
-            }
-        })
-        .collect();
+    lines.extend(others.map(|change| {
+        let name = model.schema.name(change.symbol);
+        match (shown(change.symbol, &change.before), shown(change.symbol, &change.after)) {
+            (Some(before), Some(after)) => format!("{name}: {before} -> {after}"),
+            (None, Some(after)) => format!("{name}: now asked, {after}"),
+            (_, None) => format!("{name}: no longer asked"),
+        }
+    }));
     let more = lines.len().saturating_sub(LISTED);
     let mut listed: Vec<String> = lines.into_iter().take(LISTED).collect();
     if more > 0 {

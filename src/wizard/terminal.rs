@@ -13,17 +13,20 @@ use crossterm::event::{
     self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use crossterm::execute;
+use crossterm::style::Print;
+use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::{Position, Rect};
-use ratatui::{DefaultTerminal, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 
+use super::escape;
 use super::files::Files;
 use super::input::Input;
 use super::keymap::Key;
 use super::model::Model;
 use super::msg::{Effect, Msg};
+use super::palette::Palette;
 use super::recording::Recorder;
 use super::update::{settle, update};
 use super::view::{Drawn, view};
@@ -36,16 +39,22 @@ const TIMEOUT: Duration = Duration::from_millis(200);
 struct Screen {
     /// Its own way to give back the cursor ends in a panic when neither terminal nor standard error
     /// take any more.
-    terminal: ManuallyDrop<DefaultTerminal>,
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Palette>>>,
 }
+
+/// Buttons and the wheel, with positions as SGR writes them. Movements, of which crossterm's own
+/// command asks for every one, would only be sent and thrown away.
+const WITH_MOUSE: Print<&str> = Print("\x1b[?1000h\x1b[?1006h");
+const WITHOUT_MOUSE: Print<&str> = Print("\x1b[?1006l\x1b[?1000l");
 
 impl Screen {
     fn open() -> Result<Self> {
         // Also restores the terminal before a panic is reported.
-        let terminal = ratatui::try_init().context_class(Class::Precondition, "cannot use the terminal")?;
-        let screen = Self { terminal: ManuallyDrop::new(terminal) };
-        execute!(stdout(), event::EnableBracketedPaste, event::EnableMouseCapture)
-            .context("cannot use the terminal")?;
+        let plain = ratatui::try_init().context_class(Class::Precondition, "cannot use the terminal")?;
+        // It would give back the cursor when it is dropped.
+        let _plain = ManuallyDrop::new(plain);
+        let screen = Self { terminal: ManuallyDrop::new(new_terminal().context("cannot use the terminal")?) };
+        execute!(stdout(), event::EnableBracketedPaste, WITH_MOUSE).context("cannot use the terminal")?;
         // The first poll begins to watch the window's size: a change between drawing and polling
         // would go unseen.
         event::poll(Duration::ZERO).context("cannot read from the terminal")?;
@@ -79,13 +88,13 @@ impl Screen {
                 crossterm::terminal::EnterAlternateScreen,
                 crossterm::terminal::Clear(crossterm::terminal::ClearType::All),
                 event::EnableBracketedPaste,
-                event::EnableMouseCapture
+                WITH_MOUSE
             )
         };
         again().context("cannot use the terminal again")?;
         // A new one draws everything. Clearing the old one would ask the terminal where its cursor
         // is, which not every one answers.
-        let terminal = Terminal::new(CrosstermBackend::new(stdout())).context("cannot use the terminal again")?;
+        let terminal = new_terminal().context("cannot use the terminal again")?;
         // The old one is left alone: it would only give the cursor back once more.
         self.terminal = ManuallyDrop::new(terminal);
         Ok(())
@@ -105,9 +114,13 @@ impl Drop for Screen {
     }
 }
 
+fn new_terminal() -> io::Result<Terminal<CrosstermBackend<Palette>>> {
+    Terminal::new(CrosstermBackend::new(Palette::new()))
+}
+
 fn close() {
     // Nothing better can be done for a terminal that takes no more orders.
-    execute!(stdout(), event::DisableMouseCapture, event::DisableBracketedPaste, crossterm::cursor::Show).ok();
+    execute!(stdout(), WITHOUT_MOUSE, event::DisableBracketedPaste, crossterm::cursor::Show).ok();
     ratatui::try_restore().ok();
 }
 
@@ -201,7 +214,7 @@ fn converse(
         if signals.was_woken() {
             screen.reopen()?;
         }
-        for input in event.map(read_event).unwrap_or_default() {
+        for input in event.map(read_inputs).transpose()?.unwrap_or_default() {
             let area = screen.area()?;
             recorder.note(model, &input, area)?;
             let mut next = input.message(model, area);
@@ -211,6 +224,7 @@ fn converse(
                         files.forget_draft();
                         return Ok(written);
                     }
+                    Some(Effect::Interrupt) => return Err(ended_by("Ctrl-C")),
                     Some(Effect::Suspend) => {
                         draft.keep(model, files);
                         screen.suspend()?;
@@ -298,6 +312,20 @@ fn wait(signals: &Signals, idle: &mut dyn FnMut() -> bool) -> Result<Option<Even
             return Ok(None);
         }
     }
+}
+
+/// What an event means, with the rest of a sequence that comes after it.
+fn read_inputs(event: Event) -> Result<Vec<Input>> {
+    if !escape::is_escape(&event) {
+        return Ok(read_event(event));
+    }
+    let next = || match event::poll(escape::DELAY) {
+        Ok(true) => event::read().map(Some),
+        other => other.map(|_| None),
+    };
+    let (mut inputs, rest) = escape::rejoin(next).context("cannot read from the terminal")?;
+    inputs.extend(rest.into_iter().flat_map(read_event));
+    Ok(inputs)
 }
 
 fn read_event(event: Event) -> Vec<Input> {

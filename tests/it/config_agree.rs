@@ -183,7 +183,8 @@ fn what_does_not_count_has_no_value_and_what_was_answered_is_not_new() {
     assert_eq!(test_env.ok(&["get", "phase1.aws.disk_gb", "phase1.aws.disk_encrypted"]).out, "\n\n");
     let json = test_env.ok(&["get", "phase1.aws.disk_gb", "phase1.gce.disk_gb", "--output", "json"]).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert!(json["phase1.aws.disk_gb"].is_null() && json["phase1.gce.disk_gb"].is_u64(), "{json}");
+    let values = &json["values"];
+    assert!(values["phase1.aws.disk_gb"].is_null() && values["phase1.gce.disk_gb"].is_u64(), "{json}");
     let complete = test_env.ok(&["show"]).out;
     assert!(!complete.contains("phase1.aws.") && complete.contains("phase1.gce.disk_gb="), "{complete}");
     assert_eq!(test_env.ok(&["list", "--new"]).out, "", "the file answers everything");

@@ -1,6 +1,7 @@
 //! `turnup config` as users and scripts call it: the real binary, in a directory of its own.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::cli_support::TestEnv;
@@ -73,15 +74,68 @@ fn json_for_programs() {
     assert_eq!(json(&["--output", "json", "config", "defaults"])["written"], true);
     assert_eq!(
         json(&["config", "get", "phase1.num_nodes", "phase3.dns", "--output", "json"]).to_string(),
-        r#"{"phase1.num_nodes":1,"phase3.dns":true}"#
+        r#"{"schema":"turnup.config.get/1","values":{"phase1.num_nodes":1,"phase3.dns":true}}"#
     );
+    let list = &json(&["config", "get", "phase2.network.non_masquerade_cidrs", "--output", "json"])["values"];
+    assert!(list["phase2.network.non_masquerade_cidrs"].is_array(), "a list is a list: {list}");
     let list = json(&["config", "list", "--output", "json"]);
     assert_eq!(list["schema"], "turnup.config.list/1");
     insta::assert_snapshot!(serde_json::to_string_pretty(&list["settings"][2]).unwrap());
     let changes = json(&["config", "set", "phase1.num_nodes=2", "--output", "json"]);
-    assert_eq!(changes["changes"].to_string(), r#"[{"name":"phase1.num_nodes","before":"1","after":"2"}]"#);
+    assert_eq!(changes["changes"].to_string(), r#"[{"name":"phase1.num_nodes","before":1,"after":2}]"#);
+    let changes = json(&["config", "set", "phase3.dns_log=y", "phase1.cluster_name=x", "--output", "json"]);
+    assert_eq!(
+        changes["changes"][0].to_string(),
+        r#"{"name":"phase1.cluster_name","before":"kubernetes","after":"x"}"#
+    );
+    let explained = |name: &str| json(&["config", "explain", name, "--output", "json"])["assignable"].clone();
+    assert_eq!(explained("phase1.num_nodes"), serde_json::Value::Null, "its range says it");
+    assert_eq!(explained("phase3.dns"), serde_json::json!(["n", "y"]));
+    assert_eq!(explained("phase1.cloud_provider")[0], "local");
     let check = json(&["config", "check", "--output", "json"]);
     assert_eq!((check["usable"].as_bool(), check["problems"].to_string().as_str()), (Some(true), "[]"));
+}
+
+#[test]
+fn an_error_is_one_json_object_for_programs() {
+    let test_env = TestEnv::new("");
+    let published = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/error-1.json"));
+    let schema = jsonschema::validator_for(&serde_json::from_str(published).unwrap()).unwrap();
+    let error = |code: i32, args: &[&str]| -> serde_json::Value {
+        let outcome = test_env.ends(code, args);
+        assert!(outcome.err.contains("error: "), "people read it on standard error: {}", outcome.err);
+        let object = serde_json::from_str(&outcome.out).unwrap();
+        assert!(schema.is_valid(&object), "{args:?}: {object}");
+        assert_eq!(object["exit_code"], code, "{object}");
+        object
+    };
+    let missing = error(3, &["--output", "json", "plan"]);
+    assert_eq!(missing["message"], ".config.json does not exist");
+    assert!(missing["next"].as_str().unwrap().contains("turnup config defaults"), "{missing}");
+    test_env.ok(&["config", "defaults"]);
+    let refused = error(3, &["config", "set", "phase1.num_nodes=-1", "phase1.clutser_name=x", "--output=json"]);
+    assert_eq!(refused["evidence"].as_array().unwrap().len(), 2, "{refused}");
+    for args in [&["config", "defaults", "--forse"][..], &["config", "frobnicate"], &["events", "--list", "x"], &[]] {
+        assert_eq!(error(2, &[args, &["--output", "json"]].concat())["class"], "usage");
+    }
+    // What says what is wrong is not followed by another object.
+    test_env.write(".config.json", "{\"phase1\": {\"num_nodes\": 5000}}");
+    let check = test_env.ends(3, &["config", "check", "--output", "json"]).out;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&check).unwrap()["usable"], false, "{check}");
+}
+
+#[test]
+fn options_of_every_command_stand_anywhere() {
+    let test_env = TestEnv::new("config");
+    test_env.ok(&["--config", "a.json", "defaults"]);
+    test_env.ok(&["--config", "a.json", "check"]);
+    assert_eq!(test_env.ok(&["--quiet", "--config", "a.json", "set", "phase1.num_nodes=2"]).err, "");
+    let both = ["--set", "phase1.num_nodes=3", "--config", "a.json", "--output", "json", "get", "phase1.num_nodes"];
+    let both = test_env.ok(&[&both[..], &["phase3.dns", "--set", "phase3.dns=n"]].concat()).out;
+    assert!(both.contains(r#"{"phase1.num_nodes":3,"phase3.dns":false}"#), "{both}");
+    let said = test_env.fails(2, &["--guided", "check"]);
+    insta::assert_snapshot!(said);
+    assert!(test_env.fails(2, &["--size", "80x24"]).contains("--replay"));
 }
 
 #[test]
@@ -136,6 +190,17 @@ fn wrong_values_change_nothing_and_are_all_named() {
     insta::assert_snapshot!(said);
     insta::assert_snapshot!(test_env.fails(3, &["config", "set", "phase1.baremetal.hosts_file=x"]));
     insta::assert_snapshot!(test_env.fails(3, &["config", "set", "phase2.service_cidr=10.244.1.0/24"]));
+    let mut said = String::new();
+    for wrong in [
+        "phase3.dns=maybe",
+        "phase1.num_nodes=5000",
+        "phase1.gce.zone=x",
+        "phase1.node_groups=[{",
+        "phase1.control_plane.count=2",
+    ] {
+        writeln!(said, "{wrong}\n{}", test_env.fails(3, &["config", "set", wrong])).unwrap();
+    }
+    insta::assert_snapshot!("hints", said);
     insta::assert_snapshot!(test_env.fails(3, &["config", "unset", "phase9.x"]));
     insta::assert_snapshot!(test_env.fails(3, &["config", "get", "phase1.nodes", "phase1.num_nodes"]));
     assert_eq!(test_env.read(".config.json"), before);
@@ -152,6 +217,9 @@ fn a_missing_file_is_named_with_the_way_out() {
     assert_eq!(
         (&*list.out, &*list.err),
         ("phase1.num_nodes=1\n", ".config.json does not exist: these are the defaults\n")
+    );
+    assert!(
+        test_env.fails(3, &["config", "list", "nosuch"]).contains("no setting has a name that begins with `nosuch`")
     );
     let said = test_env.fails(3, &["config", "list", "--config", "other.json"]);
     assert!(said.starts_with("error: other.json does not exist\n"), "a file that is named has to be there: {said}");

@@ -162,6 +162,26 @@ fn a_way_to_a_value_is_a_command_that_works() {
 }
 
 #[test]
+fn no_way_is_shown_that_set_or_plan_refuses() {
+    let test_env = TestEnv::new("config");
+    test_env.ok(&["defaults"]);
+    let said = test_env.talk(&[
+        &["why-not", "phase1.control_plane.count=2"],
+        &["why-not", "phase2.pod_cidr=10.96.0.0/16"],
+        &["why-not", "phase2.api_port=10250"],
+        &["why-not", "phase1.control_plane.count=5"],
+        &["why-not", "phase1.gce.zone=us-central1-a"],
+    ]);
+    for refused in ["phase1.control_plane.count=2", "phase2.pod_cidr=10.96.0.0/16", "phase2.api_port=10250"] {
+        let set = test_env.ends(3, &["set", refused]).err;
+        assert_eq!(test_env.ends(3, &["why-not", refused]).err, set, "both say the same");
+    }
+    let way = test_env.json(&["why-not", "phase1.gce.zone=us-central1-a"]);
+    assert!(way["refused_then"].as_array().is_some_and(|list| !list.is_empty()), "{way}");
+    insta::assert_snapshot!(said);
+}
+
+#[test]
 fn values_for_one_run_come_before_the_file() {
     let test_env = with_tree();
     test_env.write(".config.json", "{\"phase1\": {\"num_nodes\": 2}}");
@@ -279,6 +299,7 @@ fn kubernetes_anywhere_is_taken_over_value_by_value() {
         &["import", "old.json", "--force"],
         &["import", "broken", "--force"],
         &["import", "gone", "--force"],
+        &["import", "gone"],
     ]);
     assert!(!said.contains("hunter2"), "{said}");
     insta::assert_snapshot!(said);

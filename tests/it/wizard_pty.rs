@@ -200,7 +200,7 @@ fn start_edit_save_quit() {
     test_env.types("\x15");
     test_env.sees("it is empty");
     test_env.types("3\r");
-    test_env.sees("Number of worker hosts                       3");
+    test_env.sees("Number of worker hosts             3");
     test_env.types("s");
     test_env.sees("saved .config.json");
     test_env.types("q");
@@ -311,9 +311,46 @@ fn the_mouse_opens_and_scrolls() {
     // SGR: button, column and row from 1; M is down, m is up.
     test_env.types("\x1b[<0;10;3M\x1b[<0;10;3m");
     test_env.sees("Top > Phase 1");
+    let mode = test_env.screen.lock().unwrap().screen().mouse_protocol_mode();
+    assert_eq!(mode, vt100::MouseProtocolMode::PressRelease, "no movement is asked for");
     test_env.types("\x1b[<65;10;5M");
     test_env.sees("Nothing is created: the hosts exist");
     test_env.types("q");
+    test_env.leaves(0);
+}
+
+#[test]
+fn an_arrow_key_in_two_pieces_is_no_esc() {
+    let mut test_env = TestEnv::sit_down(Some("{}"));
+    test_env.types("\x1b");
+    std::thread::sleep(Duration::from_millis(5));
+    test_env.types("[B\r");
+    test_env.sees("Top > Phase 2");
+    test_env.types("\x1b");
+    test_env.waits(|screen| !screen.contents().contains("Top > Phase 2"), "top");
+    test_env.types("q");
+    test_env.leaves(0);
+}
+
+#[test]
+fn a_window_that_is_too_small_is_left_with_answers_kept() {
+    let mut test_env = TestEnv::sit_down(Some("{}"));
+    test_env.types("/num_nodes\r\r7\r");
+    test_env.sees("phase1.num_nodes=7");
+    test_env.resizes(5, 30);
+    test_env.sees("Ctrl-C leaves");
+    test_env.types("\x03");
+    test_env.leaves(130);
+    assert!(test_env.dir.path().join(".config.json.unsaved").exists());
+}
+
+#[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let mut shell = CommandBuilder::new("/bin/sh");
+    shell.args(["-c", &format!("TERM=dumb exec '{}' config", env!("CARGO_BIN_EXE_turnup"))]);
+    let mut test_env = TestEnv::start(tempfile::tempdir().unwrap(), shell, true);
+    test_env.sees("Cluster name");
+    test_env.types("q\r");
     test_env.leaves(0);
 }
 

@@ -136,7 +136,8 @@ fn describe_change(change: &SettingChange) -> String {
 }
 
 pub(super) fn change_json(change: &SettingChange) -> Value {
-    json!({"name": change.name, "before": change.before, "after": change.after})
+    let [before, after] = &change.values;
+    json!({"name": change.name, "before": before, "after": after})
 }
 
 pub(super) fn minimal(context: &ConfigContext<'_>, write: bool) -> Result<()> {
@@ -177,12 +178,12 @@ pub(super) fn migrate(context: &ConfigContext<'_>) -> Result<()> {
 }
 
 pub(super) fn import(context: &ConfigContext<'_>, file: &Path, force: bool) -> Result<()> {
-    let command = format!("config import {}", shell_words::quote(&file.display().to_string()));
-    refuse_existing(context, force, &command)?;
     let bytes =
         input::read(file, input::DOCUMENT).context_class(Class::Config, format!("cannot read {}", file.display()))?;
     let mut imported = import_anywhere(&String::from_utf8_lossy(&bytes), &Schema::load(&context.source)?)
         .map_err(|why| Error::config(format!("{}: {why}", file.display())))?;
+    let command = format!("config import {}", shell_words::quote(&file.display().to_string()));
+    refuse_existing(context, force, &command)?;
     let lost = imported.fates.iter().filter(|(_, fate)| !matches!(fate, Fate::Kept { .. })).count();
     if context.printer.is_json() {
         let fates: Vec<Value> = imported.fates.iter().map(|(name, fate)| fate.json(name)).collect();

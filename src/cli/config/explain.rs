@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::ConfigContext;
-use crate::config::{Rule, Settings, Unused, Way};
+use crate::config::format::Format;
+use crate::config::{Problem, ProblemLevel, Rule, Settings, Unused, Way};
 use crate::error::{Error, Result};
+use crate::forecast::{Purpose, Verdict};
 use kconfig::explain::Reason;
 
 pub(super) fn explain(context: &ConfigContext<'_>, name: &str) -> Result<()> {
@@ -16,6 +18,9 @@ pub(super) fn explain(context: &ConfigContext<'_>, name: &str) -> Result<()> {
         let mut object = crate::cli::kconfig::explanation_json(&explanation);
         object["schema"] = json!("turnup.config.explain/1");
         object["origin"] = json!(origin);
+        if let Some(words) = rule.format.as_ref().and_then(Format::words) {
+            object["assignable"] = json!(words);
+        }
         object["format"] = json!(rule.format.as_ref().map(ToString::to_string));
         object["example"] = json!(rule.example);
         object["secret"] = json!(rule.secret);
@@ -79,14 +84,31 @@ fn reason_json(reason: &Reason) -> Value {
     })
 }
 
-/// What stands between a setting and a wish, `NAME` or `NAME=VALUE`.
-fn find_way(context: &ConfigContext<'_>, wish: &str) -> Result<Way> {
+/// What stands between a setting and a wish, `NAME` or `NAME=VALUE`, and what else a plan would
+/// refuse after it.
+fn find_way(context: &ConfigContext<'_>, wish: &str) -> Result<(Way, Vec<Problem>)> {
     let (name, value) = wish.split_once('=').map_or((wish, None), |(name, value)| (name, Some(value)));
-    context.settings()?.why_not(name, value)
+    let settings = context.settings()?;
+    let way = settings.why_not(name, value)?;
+    let Some(steps) = way.steps.as_ref().filter(|steps| !steps.is_empty()) else { return Ok((way, Vec::new())) };
+    let errors = |settings: &Settings| {
+        let verdict = Verdict::of(settings, &context.source, &context.global.state_dir, Purpose::Hosts);
+        let mut problems = verdict.problems;
+        problems.retain(|problem| problem.level == ProblemLevel::Error);
+        problems
+    };
+    let before = errors(&settings);
+    let mut new = errors(&settings.after(steps)?);
+    new.retain(|problem| before.iter().all(|known| known.message != problem.message));
+    let is_step = |problem: &&Problem| steps.iter().any(|(step, _)| problem.symbol.as_ref() == Some(step));
+    match new.iter().find(is_step) {
+        Some(problem) => Err(Error::config(problem.message.clone()).hint(format!("turnup config explain {name}"))),
+        None => Ok((way, new)),
+    }
 }
 
 pub(super) fn why_not(context: &ConfigContext<'_>, wish: &str) -> Result<()> {
-    let way = find_way(context, wish)?;
+    let (way, then) = find_way(context, wish)?;
     if context.printer.is_json() {
         let steps = way.steps.as_ref().map(|steps| -> Vec<Value> {
             steps.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
@@ -94,23 +116,28 @@ pub(super) fn why_not(context: &ConfigContext<'_>, wish: &str) -> Result<()> {
         context.printer.json(&json!({
             "schema": "turnup.config.why-not/1", "name": way.name, "value": way.value, "is_so": way.reached, "possible_now": way.open,
             "blocked": way.blocked, "steps": steps, "command": command(&way),
+            "refused_then": then.iter().map(Problem::json).collect::<Vec<_>>(),
         }))?;
         return if way.steps.is_some() { Ok(()) } else { Err(no_way(&way)) };
     }
     way.blocked.iter().try_for_each(|obstacle| context.printer.line(obstacle))?;
     match command(&way) {
-        Some(command) if way.open => context.printer.line(&format!("nothing stands in the way: {command}")),
-        Some(command) => context.printer.line(&command),
-        None if way.reached => context.printer.line("it is so already"),
-        None if way.open => context.printer.line("nothing stands in the way"),
-        None => Err(no_way(&way)),
+        Some(command) if way.open => context.printer.line(&format!("it can be set now: {command}"))?,
+        Some(command) => context.printer.line(&command)?,
+        None if way.reached => context.printer.line("it has this value already")?,
+        None if way.open => context.printer.line("it can be set now")?,
+        None => return Err(no_way(&way)),
     }
+    for problem in then {
+        context.printer.remark(&format!("turnup plan would then refuse: {}", problem.message));
+    }
+    Ok(())
 }
 
 /// Sets all that the way needs.
 pub(super) fn make_possible(context: &ConfigContext<'_>, wish: &str) -> Result<()> {
     context.refuse_flags()?;
-    let way = find_way(context, wish)?;
+    let (way, _) = find_way(context, wish)?;
     match &way.steps {
         Some(steps) => super::answers::set(context, steps),
         None => Err(no_way(&way)),
@@ -119,7 +146,7 @@ pub(super) fn make_possible(context: &ConfigContext<'_>, wish: &str) -> Result<(
 
 fn no_way(way: &Way) -> Error {
     let wish = way.value.as_ref().map_or_else(|| way.name.clone(), |value| format!("{}={value}", way.name));
-    let error = Error::permanent(format!("no way to {wish} was found"));
+    let error = Error::permanent(format!("no answers were found that lead to {wish}"));
     error.hint(format!("see all about it: turnup config explain {}", way.name))
 }
 

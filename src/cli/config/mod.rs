@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::session::SessionArgs;
+use super::session::{SessionArgs, is_dumb};
 use super::{Global, Printer};
 use crate::config::{ExportFormat, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ The value of a setting is that of the first place that has one:
     the default          of the Kconfig tree
 Commands that write the file look at neither flags nor variables.
 
-With --output json every command prints one JSON object.";
+With --output json every command prints one JSON object; one that fails without a result prints its error (turnup.error/1).";
 
 /// What else there is.
 const WITHOUT_TERMINAL: &str = "\
@@ -33,7 +33,7 @@ list shows all settings";
 
 /// Without a command: the wizard, on a terminal.
 #[derive(Debug, clap::Args)]
-#[command(after_help = NOTES, args_conflicts_with_subcommands = true)]
+#[command(after_help = NOTES)]
 pub struct Args {
     /// What to do with the configuration
     #[command(subcommand)]
@@ -54,6 +54,12 @@ struct WizardArgs {
     accessible: bool,
     #[command(flatten)]
     session: SessionArgs,
+}
+
+impl WizardArgs {
+    const fn is_given(&self) -> bool {
+        self.guided || self.accessible || self.session.is_given()
+    }
 }
 
 /// Everything that works without a terminal.
@@ -165,6 +171,11 @@ enum Command {
 /// Runs the command.
 pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
     let context = ConfigContext { source: TreeSource::find(Path::new(".")), global, printer };
+    if args.command.is_some() && args.wizard.is_given() {
+        let error =
+            Error::usage("--guided, --accessible, --record and --replay are for the wizard, which has no command");
+        return Err(error.hint("turnup config with these options, or the command without them"));
+    }
     match args.command {
         None => run_wizard(&context, &args.wizard),
         Some(Command::Defaults { force }) => answers::write_defaults(&context, force),
@@ -224,7 +235,9 @@ impl ConfigContext<'_> {
 
 fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     context.refuse_flags()?;
-    let begin = match (args.accessible, args.guided) {
+    // A terminal that can only show lines gets lines, unless something is to be drawn or played.
+    let lines = args.accessible || is_dumb() && !args.session.is_given() && !context.printer.is_json();
+    let begin = match (lines, args.guided) {
         (true, _) => StartMode::Lines,
         (false, true) => StartMode::Guide,
         (false, false) => StartMode::Menus,

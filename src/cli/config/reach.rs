@@ -68,7 +68,8 @@ impl Reach {
                 }
             };
             refused = None;
-            reach.tried.extend(variant.get(name).ok().filter(|_| !variant.is_secret(name)));
+            let tried = variant.get(name).ok().filter(|value| !variant.is_secret(name) && !reach.tried.contains(value));
+            reach.tried.extend(tried);
             reach.places.extend(before.places(&after));
             reach.files.extend(before.different_files(&after));
             steps.extend(before.different_steps(&after));

@@ -52,6 +52,11 @@ impl ListArgs {
 
 pub(super) fn list(context: &ConfigContext<'_>, args: &ListArgs) -> Result<()> {
     let settings = context.settings()?;
+    let prefix = args.prefix.as_deref().unwrap_or_default();
+    if !settings.list().iter().any(|setting| setting.name.starts_with(prefix)) {
+        let error = Error::config(format!("no setting has a name that begins with `{prefix}`"));
+        return Err(error.hint("see all settings: turnup config list"));
+    }
     let chosen: Vec<Setting> = settings.list().into_iter().filter(|setting| args.takes(&settings, setting)).collect();
     if context.printer.is_json() {
         let list: Vec<Value> = chosen.iter().map(|setting| setting_json(&settings, setting)).collect();
@@ -64,9 +69,10 @@ pub(super) fn get(context: &ConfigContext<'_>, names: &[String]) -> Result<()> {
     let settings = context.global.settings(&context.source)?;
     let found = names.iter().map(|name| find(&settings, name)).collect::<Result<Vec<_>>>()?;
     if context.printer.is_json() {
-        let object: Map<String, Value> =
-            found.into_iter().map(|setting| (setting.name.clone(), value_in_force(&setting))).collect();
-        return context.printer.json(&Value::Object(object));
+        let value =
+            |setting: &Setting| if is_in_force(setting) { setting.json(settings.schema()) } else { Value::Null };
+        let values: Map<String, Value> = found.iter().map(|setting| (setting.name.clone(), value(setting))).collect();
+        return context.printer.json(&json!({"schema": "turnup.config.get/1", "values": values}));
     }
     found.iter().try_for_each(|setting| context.printer.line(if is_in_force(setting) { shown(setting) } else { "" }))
 }
@@ -75,10 +81,6 @@ pub(super) fn get(context: &ConfigContext<'_>, names: &[String]) -> Result<()> {
 /// their defaults are there.
 const fn is_in_force(setting: &Setting) -> bool {
     setting.written || setting.visible
-}
-
-fn value_in_force(setting: &Setting) -> Value {
-    if is_in_force(setting) { value_json(setting) } else { Value::Null }
 }
 
 fn find(settings: &Settings, name: &str) -> Result<Setting> {
@@ -91,24 +93,13 @@ fn shown(setting: &Setting) -> &str {
     if setting.secret && !setting.value.is_empty() { "(secret)" } else { &setting.value }
 }
 
-fn value_json(setting: &Setting) -> Value {
-    use kconfig::SymbolType::{Bool, Int, Tristate};
-    match (setting.kind, setting.value.as_str()) {
-        _ if setting.secret && !setting.value.is_empty() => Value::Null,
-        (Bool | Tristate, "y") => Value::Bool(true),
-        (Bool | Tristate, "n" | "") => Value::Bool(false),
-        (Int, text) => text.parse::<i64>().map_or(Value::Null, Value::from),
-        (_, text) => Value::String(text.to_owned()),
-    }
-}
-
 fn setting_json(settings: &Settings, setting: &Setting) -> Value {
     let default = Setting { value: setting.default.clone(), ..setting.clone() };
     json!({
         "name": setting.name,
         "type": setting.kind.as_str(),
-        "value": value_json(setting),
-        "default": value_json(&default),
+        "value": setting.json(settings.schema()),
+        "default": default.json(settings.schema()),
         "prompt": setting.prompt,
         "visible": setting.visible,
         "set_by_user": setting.from_user,
@@ -201,7 +192,7 @@ pub(super) fn complete(context: &ConfigContext<'_>) -> Result<()> {
     if context.printer.is_json() {
         let values: Vec<Value> = rows
             .iter()
-            .map(|(origin, setting)| json!({"name": setting.name, "value": value_json(setting), "origin": origin}))
+            .map(|(origin, setting)| json!({"name": setting.name, "value": setting.json(settings.schema()), "origin": origin}))
             .collect();
         return context.printer.json(&json!({"schema": "turnup.config.show/1", "settings": values}));
     }

@@ -74,7 +74,9 @@ pub(in crate::cli) fn to_json(explanation: &Explanation) -> Value {
         "ignored": explanation.ignored,
         "visible": explanation.visible.as_str(),
         "blocked": explanation.blocked,
-        "assignable": explanation.assignable.iter().map(|tri| tri.as_str()).collect::<Vec<_>>(),
+        // Of ints and texts `range` and their format say it.
+        "assignable": explanation.kind.is_logical()
+            .then(|| explanation.assignable.iter().map(|tri| tri.as_str()).collect::<Vec<_>>()),
         "range": explanation.range,
         "choice": explanation.choice.as_ref().map(|choice| json!({
             "prompt": choice.prompt, "members": choice.members, "selected": choice.selected,

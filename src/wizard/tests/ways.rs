@@ -18,14 +18,14 @@ fn every_change_can_be_taken_back_and_made_again() {
     assert_eq!(session.notice(), "as a command: turnup config set phase2.security.audit=n");
     let session = session.press("uu");
     assert_eq!(values(&session), ["10", "kubernetes", "kubernetes", "y"]);
-    assert_eq!(session.notice(), "taken back: turnup config set phase1.cluster_name=kubernetesx");
+    assert_eq!(session.notice(), "undone: turnup config set phase1.cluster_name=kubernetesx");
     let session = session.press("uu");
-    assert_eq!(session.notice(), "there is nothing to take back");
+    assert_eq!(session.notice(), "there is nothing to undo");
     assert!(!session.model.is_unsaved(), "all is as it was");
     let session = session.press("UUUU");
-    assert_eq!((values(&session)[3].as_str(), session.notice()), ("n", "nothing was taken back"));
+    assert_eq!((values(&session)[3].as_str(), session.notice()), ("n", "there is nothing to redo"));
     let session = session.press("u").to("phase1.num_nodes").press("<Enter><C-u>3<Enter>U");
-    assert_eq!(session.notice(), "nothing was taken back", "a new change ends what could be made again");
+    assert_eq!(session.notice(), "there is nothing to redo", "a new change ends what could be made again");
 }
 
 #[test]
@@ -50,8 +50,53 @@ fn what_is_locked_is_unlocked_with_the_fewest_answers() {
     let core =
         Session::everything().into("Networking support").at("Fancy things").press("y").at("Core").press("e<Enter>");
     assert_eq!((core.value("NET_FANCY"), core.value("NET_CORE")), ("n", "n"));
+    let bastion = Session::ours().to("phase1.ssh.bastion_host").press("e");
+    let Some(Dialog::Repair(repair)) = bastion.model.dialogs.last() else { panic!("{:?}", bastion.model.dialogs) };
+    assert!(repair.effects[0].starts_with("! phase1.ssh.bastion_host: "), "what is wrong then: {:?}", repair.effects);
     let free = Session::ours().to("phase1.num_nodes").press("e");
-    assert_eq!(free.notice(), "nothing stands in the way: it can be changed");
+    assert_eq!(free.notice(), "it can be changed: Enter; i tells why it has its value");
+}
+
+#[test]
+fn a_locked_menu_is_unlocked_and_a_value_says_what_it_follows_from() {
+    let session =
+        Session::ours().press("a").into("Phase 1: Cluster Resource Provisioning").at("Amazon EC2").press("e<Enter>");
+    assert_eq!(session.value("phase1.cloud_provider"), "aws");
+    let exposure = Session::ours().to("phase1.cloud_provider").press("<Enter>jj<Enter>");
+    let exposure = exposure.to("phase1.control_plane.count").press("<Enter>3<Enter>").to("phase1.api.exposure");
+    let details = exposure.press("i").screen(200, 50);
+    assert!(details.contains("Because     phase1.control_plane.count is 3: as you said"), "{details}");
+}
+
+#[test]
+fn a_window_that_is_too_small_can_be_left() {
+    use crate::wizard::input::Input;
+    let area = Rect::new(0, 0, 30, 5);
+    let leave = |session: Session| {
+        assert_eq!(Input::Key(Key::Char('q')).message(&session.model, area), None);
+        let msg = Input::Key(Key::Ctrl('c')).message(&session.model, area).unwrap();
+        session.tell(msg).effects
+    };
+    assert_eq!(leave(Session::ours()), [Effect::Leave]);
+    assert_eq!(leave(Session::ours().to("phase2.security.audit").press(" ")), [Effect::Interrupt], "answers are kept");
+}
+
+#[test]
+fn a_long_paste_takes_no_long_time() {
+    let text = "a".repeat(200_000);
+    let start = std::time::Instant::now();
+    for session in [
+        Session::ours().to("phase1.cluster_name").press("<Enter>"),
+        Session::ours().press("/"),
+        Session::new_file().press("<Enter>"),
+        Session::ours().press("S"),
+    ] {
+        let session = session.tell(Msg::Paste(text.clone()));
+        session.screen(80, 24);
+        session.screen(200, 50);
+    }
+    // Half a minute when each character was looked at from all the others.
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
 }
 
 #[test]
@@ -102,6 +147,11 @@ fn the_guide_asks_only_what_matters_for_the_target_and_goes_back_at_will() {
     assert_eq!(session.effects, [Effect::Save { overwrite: false }]);
     let session = Session::new_file().press("<Enter> X<Enter>");
     assert_eq!(session.model.guide.as_ref().unwrap().progress(&session.model).0, 1, "a wrong answer is not taken");
+    let clash = Session::new_file().press("<Enter><Enter>jj<Enter><Enter>2<Enter>");
+    let at = |session: &Session| session.model.guide.as_ref().unwrap().progress(&session.model).0;
+    let stays = at(&clash);
+    assert!(clash.notice().contains("survive no more losses"), "{}", clash.notice());
+    assert_eq!(at(&clash.press("<Enter>")), stays + 1, "given again it is taken");
     let menus = Session::new_file().press("<Enter><Enter>a");
     assert!(menus.model.guide.is_none());
     assert_eq!(menus.model.row().unwrap().prompt, "Target platform", "at the same entry");

@@ -109,7 +109,7 @@ fn change_search(model: &mut Model, msg: &Msg) {
     if type_into(&mut search.line, msg)
         && let Some(index) = &model.index
     {
-        search.look(index, |node| model.config.node_visible(node));
+        search.look(index, &model.schema, &model.config);
     }
 }
 
@@ -274,7 +274,7 @@ fn accept_problem(model: &mut Model) {
 fn accept_repair(model: &mut Model) {
     let Some(Dialog::Repair(repair)) = model.dialogs.pop() else { return };
     if repair.steps.is_empty() {
-        return model.complain("no way was found");
+        return model.complain("no answers were found that unlock it");
     }
     let node = model.row().map(|row| row.node);
     if menu::give(model, &repair.steps) {
@@ -331,7 +331,7 @@ fn change_fields(model: &mut Model, msg: &Msg) {
 
 fn accept_fields(model: &mut Model) {
     let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
-    if fields.texts.iter().all(String::is_empty) {
+    if fields.is_untouched() {
         // Nothing was said: a new element is not started, an old one stays as it was.
         return cancel(model);
     }

@@ -58,8 +58,15 @@ pub(super) fn take_typed(model: &mut Model) {
 /// Takes the answer, if it can be taken, and goes on.
 fn accept(model: &mut Model) {
     let Some(Guide { node: Some(node), answer, .. }) = model.guide.clone() else { return };
+    let before = model.revision;
     if !answer_question(model, node, &answer) {
         return;
+    }
+    let symbol = model.schema.tree().node(node).symbol;
+    let problem = symbol.and_then(|symbol| model.problem(symbol)).map(|problem| problem.message.clone());
+    if let Some(why) = problem.filter(|_| model.revision != before) {
+        // Another setting may be what has to change: it is taken when it is given again.
+        return model.complain(why);
     }
     let notice = model.notice.take();
     let next = model.guide.as_ref().and_then(|guide| guide.next(model));

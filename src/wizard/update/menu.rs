@@ -20,6 +20,7 @@ pub(super) fn update(model: &mut Model, msg: &Msg) {
     match msg {
         Msg::Move(_) | Msg::First | Msg::Last | Msg::Select(_) => move_cursor(model, msg),
         Msg::Back => back(model),
+        Msg::To(open) => model.places.truncate((*open).max(1)),
         Msg::Undo => undo(model),
         Msg::Redo => redo(model),
         Msg::Search => search(model),
@@ -150,7 +151,7 @@ fn reset(model: &mut Model, row: &Row) {
     };
     if model.change(what.clone(), forget).is_ok() {
         model.stay_at(Some(row.node));
-        model.say(format!("as a command: {what}; u takes it back"));
+        model.say(format!("{}; u undoes it", model.describe(&what)));
     }
 }
 
@@ -188,7 +189,7 @@ pub(super) fn give(model: &mut Model, answers: &[(SymbolId, String)]) -> bool {
                 let custom = model.config.default_value(*symbol) != *value;
                 model.schema.why_unused(*symbol, value, model.target()).filter(|_| custom)
             });
-            model.say(why.unwrap_or_else(|| format!("as a command: {what}")));
+            model.say(why.unwrap_or_else(|| model.describe(&what)));
         }
         Err(SetError::NotVisible { why, .. }) => {
             model.complain(format!("e unlocks it; cannot be set now: {}", why.join("; ")));
@@ -222,6 +223,11 @@ fn unlock(model: &mut Model, row: &Row) {
     let symbol = match row.kind {
         // A choice can be made when one of its members can be chosen.
         RowKind::Choice(choice) => model.schema.tree().choice(choice).members.first().copied(),
+        // A menu is shown when something in it is.
+        RowKind::Menu if row.hidden => {
+            let asked = |symbol: &SymbolId| model.schema.prompt(*symbol).is_some();
+            below(model, row.node).into_iter().find(asked)
+        }
         kind => kind.symbol(),
     };
     match symbol.and_then(|symbol| Repair::find(model, symbol)) {
@@ -230,7 +236,7 @@ fn unlock(model: &mut Model, row: &Row) {
             let needs = unmet(model, row.node);
             model.complain(format!("shown only when {needs}"));
         }
-        None => model.say("nothing stands in the way: it can be changed"),
+        None => model.say("it can be changed: Enter; i tells why it has its value"),
     }
 }
 
@@ -247,9 +253,9 @@ fn unmet(model: &Model, node: NodeId) -> String {
 
 fn undo(model: &mut Model) {
     let node = model.row().map(|row| row.node);
-    let Some(step) = model.history.take_back() else { return model.say("there is nothing to take back") };
+    let Some(step) = model.history.take_back() else { return model.say("there is nothing to undo") };
     model.config.undo(&step.delta);
-    let text = format!("taken back: {}", step.what);
+    let text = format!("undone: {}", step.what);
     model.answered();
     model.stay_at(node);
     model.say(text);
@@ -257,9 +263,9 @@ fn undo(model: &mut Model) {
 
 fn redo(model: &mut Model) {
     let node = model.row().map(|row| row.node);
-    let Some(step) = model.history.make_again() else { return model.say("nothing was taken back") };
+    let Some(step) = model.history.make_again() else { return model.say("there is nothing to redo") };
     model.config.redo(&step.delta);
-    let text = format!("made again: {}", step.what);
+    let text = format!("redone: {}", step.what);
     model.answered();
     model.stay_at(node);
     model.say(text);

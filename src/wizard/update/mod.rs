@@ -40,6 +40,7 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
         }
         Msg::Quit => return quit(model),
         Msg::Discard => return Some(Effect::Leave),
+        Msg::Interrupt => return Some(if model.is_unsaved() { Effect::Interrupt } else { Effect::Leave }),
         Msg::Suspend => return Some(Effect::Suspend),
         Msg::Saved => return files::saved(model),
         Msg::Written(path) => model.say(format!("wrote {path}")),

@@ -1,6 +1,6 @@
 //! Everything about one entry: facts first, then the help that teaches.
 
-use kconfig::{ChoiceId, ExprId, NodeId, Origin, Selection, SymbolId, Tree, Tri};
+use kconfig::{ChoiceId, ExprId, NodeId, Origin, Selection, SymbolId, Tree, Tri, explain};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -128,6 +128,9 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
     let is_default = config.origin(symbol) == Origin::User && default == config.value(symbol);
     let origin = if is_default { "which is the default".to_owned() } else { origin(model, symbol) };
     facts.push(("Value", format!("{}, {origin}", show(config.value(symbol)))));
+    if config.origin(symbol) != Origin::User {
+        facts.extend(causes(model, symbol));
+    }
     if config.origin(symbol) == Origin::User && !is_default {
         facts.push(("Default", show(&default)));
     }
@@ -147,6 +150,21 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
         facts.push(("Not yet", "this version acts on the default only".to_owned()));
     }
     facts
+}
+
+/// What a value that was not given follows from, down to what was said.
+fn causes(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> {
+    let mut open = explain::reason(&model.config, symbol).because;
+    let mut found = Vec::new();
+    while !open.is_empty() && found.len() < MOST_LINKS {
+        let cause = open.remove(0);
+        let Some(symbol) = model.schema.tree().symbol(&cause.name) else { continue };
+        let how = if cause.how == "set" { "as you said" } else { &cause.how };
+        let shown = config::show(&model.schema, symbol, &cause.value);
+        found.push(("Because", format!("{} is {shown}: {how}", cause.name)));
+        open.extend(cause.because);
+    }
+    found
 }
 
 /// What the entry depends on, each term with whether it holds now.

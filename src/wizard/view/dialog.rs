@@ -9,8 +9,8 @@ use super::frame::{frame, frame_area, to_u16};
 use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details, editors, lists, shorten};
-use crate::wizard::dialog::{Dialog, Pick, PickPurpose};
-use crate::wizard::keymap::{self, Context};
+use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
+use crate::wizard::keymap::{self, Context, Hint};
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
 use crate::wizard::preview::{Preview, Tab};
@@ -51,44 +51,63 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
     }
 }
 
-/// What a click means while a dialog is open: a line of a list is chosen, a click beside it does
-/// nothing.
-pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
-    let Some(Dialog::Pick(pick)) = model.dialogs.last() else { return None };
-    let inner = frame_area(pick_size(pick), area);
-    if !inner.contains(at) {
-        return None;
-    }
-    let line = pick_first(pick, inner) + usize::from(at.y - inner.y);
-    (line < pick.options.len()).then_some(if line == pick.cursor { Msg::Accept } else { Msg::Select(line) })
+/// What a click means while a dialog is open: a line of a list is chosen, an answer is given; a
+/// click beside them does nothing.
+pub(super) fn hit(model: &Model, theme: Theme, area: Rect, at: Position) -> Option<Msg> {
+    let Some(Dialog::Pick(pick)) = model.dialogs.last() else {
+        return lists::hit(model, theme, area, at).or_else(|| hit_answer(model, area, at));
+    };
+    let (size, foot) = measure_pick(pick, area);
+    let (list, _) = lists::split(frame_area(size, area), foot);
+    let line = lists::line_at(pick.cursor, pick.options.len(), list, at);
+    line.map(|line| if line == pick.cursor { Msg::Accept } else { Msg::Select(line) })
 }
 
-fn pick_size(pick: &Pick) -> (u16, u16) {
-    let widest = pick.options.iter().map(|option| Span::raw(&option.label).width() + 4).max().unwrap_or(0);
-    let width = widest.max(Span::raw(&pick.title).width() + 2).max(24);
-    (to_u16(width), to_u16(pick.options.len()))
+/// The answer of a question in which this cell lies, as it is drawn.
+fn hit_answer(model: &Model, area: Rect, at: Position) -> Option<Msg> {
+    let mut buffer = Buffer::empty(area);
+    super::view(model, area, &mut buffer);
+    let row: String = (area.left()..area.right()).filter_map(|x| Some(buffer.cell((x, at.y))?.symbol())).collect();
+    keymap::hints(model.context()).find_map(|hint| {
+        let start = row.find(&answer_text(&hint))?;
+        let first = row[..start].chars().count();
+        let columns = first..first + answer_text(&hint).chars().count();
+        columns.contains(&usize::from(at.x.checked_sub(area.x)?)).then_some(hint.msg)
+    })
 }
 
-fn pick_first(pick: &Pick, inner: Rect) -> usize {
-    let height = usize::from(inner.height);
-    pick.cursor.saturating_sub(height / 2).min(pick.options.len().saturating_sub(height))
+/// The size of a list to pick from, and how many lines of it the whole text of an option needs
+/// where some have to be cut.
+fn measure_pick(pick: &Pick, area: Rect) -> ((u16, u16), usize) {
+    let widths = pick.options.iter().map(|option| Span::raw(&option.label).width() + 4);
+    let width = to_u16(widths.max().unwrap_or(0).max(Span::raw(&pick.title).width() + 2).max(24));
+    let room = area.width.saturating_sub(6);
+    let whole = pick.options.iter().filter(|_| width > room).map(|option| whole_label(option, room).len());
+    let foot = whole.max().unwrap_or(0);
+    ((width.min(room), to_u16(pick.options.len() + if foot > 0 { foot + 1 } else { 0 })), foot)
+}
+
+fn whole_label(option: &PickOption, width: u16) -> Vec<Line<'static>> {
+    wrap(vec![Line::styled(option.label.clone(), Theme::dim())], width)
 }
 
 fn draw_pick(theme: Theme, pick: &Pick, area: Rect, buffer: &mut Buffer) -> Drawn {
-    let inner = frame(theme, &pick.title, pick_size(pick), area, buffer);
-    let first = pick_first(pick, inner);
-    for ((index, option), row) in pick.options.iter().enumerate().skip(first).zip(inner.rows()) {
+    let (size, foot) = measure_pick(pick, area);
+    let inner = frame(theme, &pick.title, size, area, buffer);
+    let (list, below) = lists::split(inner, foot);
+    let lines = pick.options.iter().map(|option| {
         let mark = match pick.target {
             // These are things to do, none of which is so already.
             PickPurpose::Start | PickPurpose::Load => "",
             _ if option.current => "(X) ",
             _ => "( ) ",
         };
-        let label = shorten(&option.label, usize::from(row.width).saturating_sub(4));
-        Line::from(vec![Span::styled(mark, theme.value()), Span::raw(label)]).render(row, buffer);
-        if index == pick.cursor {
-            buffer.set_style(row, Theme::cursor());
-        }
+        let label = shorten(&option.label, usize::from(list.width).saturating_sub(4));
+        Line::from(vec![Span::styled(mark, theme.value()), Span::raw(label)])
+    });
+    lists::draw_choices(theme, lines.collect(), pick.cursor, list, buffer);
+    if let Some(option) = pick.options.get(pick.cursor).filter(|_| foot > 0) {
+        Paragraph::new(whole_label(option, below.width)).render(below, buffer);
     }
     Drawn::default()
 }
@@ -238,7 +257,13 @@ fn draw_preview(theme: Theme, preview: &Preview, area: Rect, buffer: &mut Buffer
 
 /// The keys of a question, one a line.
 fn answers(context: Context) -> impl Iterator<Item = Line<'static>> {
-    keymap::hints(context).map(move |hint| {
-        Line::from(vec![Span::styled(format!("{:>5}  ", hint.key), Theme::key()), Span::raw(hint.what)])
+    keymap::hints(context).map(|hint| {
+        let text = answer_text(&hint);
+        let (key, what) = text.split_at(text.len() - hint.what.len());
+        Line::from(vec![Span::styled(key.to_owned(), Theme::key()), Span::raw(what.to_owned())])
     })
+}
+
+fn answer_text(hint: &Hint) -> String {
+    format!("{:>5}  {}", hint.key, hint.what)
 }

@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 
 use super::frame::{frame, to_u16};
+use super::shorten;
 use super::theme::Theme;
 use crate::config;
 use crate::wizard::dialog::FilePurpose;
@@ -90,7 +91,9 @@ impl Text<'_> {
         };
         Paragraph::new(self.expected).wrap(Wrap { trim: true }).style(Theme::dim()).render(part(0, 2), buffer);
         let cursor = draw_field(self.line, self.secret, part(3, 1), buffer);
-        Paragraph::new(self.verdict).wrap(Wrap { trim: true }).render(part(5, 3), buffer);
+        let room = 3 * usize::from(inner.width);
+        let verdict = Line::styled(shorten(&self.verdict.to_string(), room), self.verdict.style);
+        Paragraph::new(verdict).wrap(Wrap { trim: true }).render(part(5, 3), buffer);
         for (completion, row) in self.completions.iter().zip(part(8, more).rows()) {
             Line::styled(completion.clone(), theme.value()).render(row, buffer);
         }
@@ -130,9 +133,14 @@ pub(super) fn draw_field(line: &LineEdit, secret: bool, area: Rect, buffer: &mut
     let shown = |text: &str| if secret { "*".repeat(text.chars().count()) } else { text.to_owned() };
     let (text, before) = (shown(line.text()), shown(line.before_cursor()));
     let room = usize::from(area.width).saturating_sub(1);
-    let mut hidden = 0;
-    while Span::raw(&before[hidden..]).width() > room {
-        hidden += before[hidden..].chars().next().map_or(1, char::len_utf8);
+    // From the cursor to the left as long as there is room.
+    let (mut hidden, mut used) = (before.len(), 0);
+    for (at, c) in before.char_indices().rev() {
+        used += Span::raw(c.encode_utf8(&mut [0; 4]) as &str).width();
+        if used > room {
+            break;
+        }
+        hidden = at;
     }
     buffer.set_style(area, Theme::cursor());
     let style = if line.is_selected() { Theme::cursor().underlined() } else { Theme::cursor() };

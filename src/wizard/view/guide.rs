@@ -8,9 +8,10 @@ use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 use super::editors::{draw_field, expected, judge};
 use super::theme::Theme;
 use super::wrap::wrap;
-use super::{Drawn, details};
+use super::{Drawn, details, shorten};
 use crate::wizard::guide::{Answer, Guide, refusals, summary};
 use crate::wizard::model::Model;
+use crate::wizard::msg::Msg;
 
 /// Lines wider than this are hard to read.
 const WIDEST: u16 = 100;
@@ -30,19 +31,45 @@ pub(super) fn draw_path(model: &Model, theme: Theme, guide: &Guide, area: Rect, 
     .render(area, buffer);
 }
 
+/// Where the question stands.
+fn question_area(body: Rect) -> Rect {
+    Rect {
+        x: body.x + 1,
+        y: body.y + 1,
+        width: body.width.saturating_sub(2).min(WIDEST),
+        height: body.height.saturating_sub(1),
+    }
+}
+
+/// Where its answer stands, below the question.
+fn answer_area(area: Rect) -> Rect {
+    Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area }
+}
+
+/// The options that have room, and the first of them.
+fn options_shown(count: usize, cursor: usize, answer: Rect) -> (Rect, usize) {
+    let height = count.min(usize::from(answer.height / 2).max(3));
+    let first = cursor.saturating_sub(height / 2).min(count.saturating_sub(height));
+    (Rect { width: answer.width.min(60), height: super::frame::to_u16(height), ..answer }, first)
+}
+
+/// What a click means: the cursor goes to an option, a second click takes it.
+pub(super) fn hit(guide: &Guide, body: Rect, at: Position) -> Option<Msg> {
+    let Answer::Options { options, cursor } = &guide.answer else { return None };
+    let (area, first) = options_shown(options.len(), *cursor, answer_area(question_area(body)));
+    let line = first + usize::from(at.y.checked_sub(area.y)?);
+    let is_there = area.contains(at) && line < options.len();
+    is_there.then_some(if line == *cursor { Msg::Accept } else { Msg::Select(line) })
+}
+
 /// The question.
 pub(super) fn draw(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) -> Drawn {
-    let area = Rect {
-        x: area.x + 1,
-        y: area.y + 1,
-        width: area.width.saturating_sub(2).min(WIDEST),
-        height: area.height.saturating_sub(1),
-    };
+    let area = question_area(area);
     let Some(node) = guide.node else {
         return draw_summary(model, theme, guide.scroll, area, buffer);
     };
     Line::styled(model.title(node).to_owned(), theme.title()).render(Rect { height: 1, ..area }, buffer);
-    let answer = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+    let answer = answer_area(area);
     let (cursor, used) = draw_answer(model, theme, node, &guide.answer, answer, buffer);
     let help = Rect { y: answer.y + used + 1, height: answer.height.saturating_sub(used + 1), ..answer };
     let lines = wrap(details::help(model, node), help.width);
@@ -66,24 +93,23 @@ fn draw_answer(
     match answer {
         Answer::Nothing => (None, 0),
         Answer::Options { options, cursor } => {
-            let height = options.len().min(usize::from(area.height / 2).max(3));
-            let first = cursor.saturating_sub(height / 2).min(options.len().saturating_sub(height));
-            for ((index, option), row) in options.iter().enumerate().skip(first).take(height).zip(area.rows()) {
+            let (shown, first) = options_shown(options.len(), *cursor, area);
+            for ((index, option), row) in options.iter().enumerate().skip(first).zip(shown.rows()) {
                 let mark = if option.current { "(X) " } else { "( ) " };
-                let row = Rect { width: row.width.min(60), ..row };
                 Line::from(vec![Span::styled(mark, theme.value()), Span::raw(option.label.clone())])
                     .render(row, buffer);
                 if index == *cursor {
                     buffer.set_style(row, Theme::cursor());
                 }
             }
-            (None, super::frame::to_u16(height))
+            (None, shown.height)
         }
         Answer::Text(line) => {
             let Some(symbol) = model.schema.tree().node(node).symbol else { return (None, 0) };
             let field = Rect { width: area.width.min(60), height: 1, ..area };
             let cursor = draw_field(line, model.schema.rule(symbol).secret, field, buffer);
             let verdict = judge(model, theme, symbol, line.text());
+            let verdict = Line::styled(shorten(&verdict.to_string(), 2 * usize::from(area.width)), verdict.style);
             Paragraph::new(verdict).wrap(Wrap { trim: true }).render(Rect { y: area.y + 1, height: 2, ..area }, buffer);
             let form = Rect { y: area.y + 3, height: 2, ..area };
             Paragraph::new(expected(model, symbol)).style(Theme::dim()).wrap(Wrap { trim: true }).render(form, buffer);

@@ -6,33 +6,40 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _};
 
 use super::editors::draw_field;
-use super::frame::{frame, to_u16};
+use super::frame::{frame, frame_area, to_u16};
 use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details, shorten};
+use crate::wizard::dialog::Dialog;
 use crate::wizard::items::{Fields, Items};
 use crate::wizard::model::Model;
+use crate::wizard::msg::Msg;
 use crate::wizard::rows::row_of;
 use crate::wizard::search::{Search, SearchHit};
 
 /// What is typed, what was found, and all about the hit under the cursor.
 pub(super) fn draw_search(model: &Model, theme: Theme, search: &Search, area: Rect, buffer: &mut Buffer) -> Position {
     let area = Rect { height: area.height.saturating_sub(1), ..area };
-    let inner = frame(theme, "Find", (area.width.saturating_sub(6), area.height.saturating_sub(4)), area, buffer);
+    let inner = frame(theme, "Find", search_size(area), area, buffer);
     let field = Rect { height: 1, ..inner };
     let cursor = draw_field(&search.line, false, field, buffer);
     let count = match (search.line.text().trim(), search.hits.len()) {
-        ("", _) => "names, prompts and help texts; several words must all be there".to_owned(),
+        ("", _) => "prompts, names, menus, values and help; words in any order".to_owned(),
         (_, 0) => "nothing is like that".to_owned(),
         (_, 1) => "1 entry".to_owned(),
         (_, count) => format!("{count} entries, the nearest first"),
     };
     Line::styled(count, Theme::dim()).render(Rect { y: inner.y + 1, height: 1, ..inner }, buffer);
-    let rest = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
-    let list = Rect { height: rest.height * 3 / 5, ..rest };
-    let lines = search.hits.iter().map(|(node, found)| hit_line(model, theme, *node, *found, list.width));
-    draw_choices(theme, lines.collect(), search.cursor, list, buffer);
-    let below = Rect { y: list.bottom() + 1, height: rest.height.saturating_sub(list.height + 1), ..rest };
+    let list = search_list(inner);
+    let title = |(node, _): &(kconfig::NodeId, SearchHit)| model.title(*node);
+    let is_twice = |hit| search.hits.iter().filter(|other| title(other) == title(hit)).nth(1).is_some();
+    let (first, height) = (first_shown(search.cursor, search.hits.len(), list), usize::from(list.height));
+    let shown = search.hits.iter().enumerate().map(|(at, hit)| {
+        let is_seen = (first..first + height).contains(&at);
+        if is_seen { hit_line(model, theme, *hit, is_twice(hit), list.width) } else { Line::default() }
+    });
+    draw_choices(theme, shown.collect(), search.cursor, list, buffer);
+    let below = Rect { y: list.bottom() + 1, height: inner.bottom().saturating_sub(list.bottom() + 1), ..list };
     if let Some((node, _)) = search.hits.get(search.cursor) {
         let mut lines = vec![Line::styled(way_to(model, *node), theme.title())];
         lines.extend(details::full(model, theme, *node));
@@ -41,46 +48,111 @@ pub(super) fn draw_search(model: &Model, theme: Theme, search: &Search, area: Re
     cursor
 }
 
-fn hit_line(model: &Model, theme: Theme, node: kconfig::NodeId, found: SearchHit, width: u16) -> Line<'static> {
+fn search_size(area: Rect) -> (u16, u16) {
+    (area.width.saturating_sub(6), area.height.saturating_sub(4))
+}
+
+/// The lines of what was found, below what is typed.
+fn search_list(inner: Rect) -> Rect {
+    let rest = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    Rect { height: rest.height * 3 / 5, ..rest }
+}
+
+/// Prompt, name and value, each in a column of its own; the menu around it where another hit has
+/// the same prompt.
+fn hit_line(
+    model: &Model,
+    theme: Theme,
+    (node, found): (kconfig::NodeId, SearchHit),
+    is_twice: bool,
+    width: u16,
+) -> Line<'static> {
     let tree = model.schema.tree();
-    let prompt = model.title(node).to_owned();
     let name = tree.node(node).symbol.map_or("", |symbol| &tree.get(symbol).name);
-    let value = row_of(model, node).map_or_else(String::new, |row| row.value);
-    let room = usize::from(width).saturating_sub(Span::raw(&value).width() + 4);
-    let remark = if found == SearchHit::Help { " (in its help)" } else { "" };
+    let value =
+        row_of(model, node).map_or_else(String::new, |row| if row.submenu { "--->".to_owned() } else { row.value });
+    let mut title = model.title(node).to_owned();
+    if is_twice && let Some(menu) = menus_around(model, node).last() {
+        title = format!("{title} ({menu})");
+    }
+    if found == SearchHit::Help {
+        title.push_str(" (in its help)");
+    }
     let seen = model.config.node_visible(node);
     let style = if seen { ratatui::style::Style::new() } else { Theme::dim() };
-    let mark = if seen { "  " } else { "x " };
-    let title = shorten(&format!("{prompt}{remark}"), room * 3 / 5);
-    let gap = " ".repeat((room * 3 / 5).saturating_sub(Span::raw(&title).width()) + 1);
-    let name = shorten(name, room * 2 / 5);
-    let gap_of_name = " ".repeat((room * 2 / 5).saturating_sub(Span::raw(&name).width()) + 1);
+    let room = usize::from(width).saturating_sub(4);
+    let (titles, names) = (room * 9 / 20, room * 7 / 20);
+    let fill = |text: String, columns: usize| {
+        let gap = " ".repeat(columns.saturating_sub(Span::raw(&text).width()) + 1);
+        text + &gap
+    };
     Line::from(vec![
-        Span::styled(mark, Theme::dim()),
-        Span::styled(title, style),
-        Span::raw(gap),
-        Span::styled(name, Theme::dim()),
-        Span::raw(gap_of_name),
-        Span::styled(value, theme.value()),
+        Span::styled(if seen { "  " } else { "x " }, Theme::dim()),
+        Span::styled(fill(shorten(&title, titles), titles), style),
+        Span::styled(fill(end_of(name, names), names), Theme::dim()),
+        Span::styled(shorten(&value, room * 4 / 20), theme.value()),
     ])
 }
 
-/// The menus around an entry.
-fn way_to(model: &Model, node: kconfig::NodeId) -> String {
+/// The name, or three dots and its end: that is where names differ.
+fn end_of(name: &str, room: usize) -> String {
+    let letters = name.chars().count();
+    if letters <= room {
+        return name.to_owned();
+    }
+    std::iter::repeat_n('.', 3).chain(name.chars().skip(letters + 3 - room.max(3))).collect()
+}
+
+/// The titles of the menus around an entry, the outermost first.
+fn menus_around(model: &Model, node: kconfig::NodeId) -> Vec<&str> {
     let tree = model.schema.tree();
     let mut menus: Vec<&str> = std::iter::successors(tree.node(node).parent, |at| tree.node(*at).parent)
         .filter(|at| *at != tree.root() && tree.node(*at).prompt.is_some())
         .map(|at| model.title(at))
         .collect();
-    menus.push("Top");
     menus.reverse();
-    menus.join(" > ")
+    menus
+}
+
+/// The way through the menus to an entry.
+fn way_to(model: &Model, node: kconfig::NodeId) -> String {
+    std::iter::once("Top").chain(menus_around(model, node)).collect::<Vec<_>>().join(" > ")
+}
+
+/// The line at the top of a list, so that the cursor is in the middle.
+fn first_shown(cursor: usize, count: usize, area: Rect) -> usize {
+    let height = usize::from(area.height);
+    cursor.saturating_sub(height / 2).min(count.saturating_sub(height))
+}
+
+/// The line of a list that a click meets.
+pub(super) fn line_at(cursor: usize, count: usize, list: Rect, at: Position) -> Option<usize> {
+    let line = first_shown(cursor, count, list) + usize::from(at.y.checked_sub(list.y)?);
+    (list.contains(at) && line < count).then_some(line)
+}
+
+/// What a click on a line of a list means: the cursor goes there, a second click is Enter.
+pub(super) fn hit(model: &Model, theme: Theme, area: Rect, at: Position) -> Option<Msg> {
+    let (line, cursor, open) = match model.dialogs.last()? {
+        Dialog::Search(search) => {
+            let area = Rect { height: area.height.saturating_sub(1), ..area };
+            let list = search_list(frame_area(search_size(area), area));
+            (line_at(search.cursor, search.hits.len(), list, at), search.cursor, Msg::Accept)
+        }
+        Dialog::Items(items) => (list_items(model, theme, items).line_at(area, at), items.cursor, Msg::Open),
+        Dialog::Fields(fields) => (list_fields(theme, fields).line_at(area, at), fields.cursor, Msg::Open),
+        Dialog::Problems { cursor } => {
+            (list_problems(model, theme, *cursor, area).line_at(area, at), *cursor, Msg::Accept)
+        }
+        _ => return None,
+    };
+    line.map(|line| if line == cursor { open } else { Msg::Select(line) })
 }
 
 /// Lines of which one is under the cursor.
-fn draw_choices(theme: Theme, lines: Vec<Line<'static>>, cursor: usize, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw_choices(theme: Theme, lines: Vec<Line<'static>>, cursor: usize, area: Rect, buffer: &mut Buffer) {
     let (height, count) = (usize::from(area.height), lines.len());
-    let first = cursor.saturating_sub(height / 2).min(count.saturating_sub(height));
+    let first = first_shown(cursor, count, area);
     for ((index, line), row) in lines.into_iter().enumerate().skip(first).zip(area.rows()) {
         line.render(row, buffer);
         if index == cursor {
@@ -104,22 +176,46 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    fn draw(self, theme: Theme, area: Rect, buffer: &mut Buffer) -> Drawn {
-        let area = Rect { height: area.height.saturating_sub(1), ..area };
+    /// The size of what is inside of the frame, and what is said below the list.
+    fn measure(&self, area: Rect) -> ((u16, u16), Vec<Line<'static>>) {
         let widest = self.lines.iter().chain(&self.below).map(Line::width).max().unwrap_or(0);
         let width = to_u16(widest).max(40).min(area.width.saturating_sub(6));
-        let below = wrap(self.below, width);
-        let inner = frame(theme, self.title, (width, to_u16(self.lines.len() + below.len() + 1)), area, buffer);
-        let foot = to_u16(below.len()).min(inner.height.saturating_sub(2));
-        let list = Rect { height: inner.height.saturating_sub(foot + 1), ..inner };
+        let below = wrap(self.below.clone(), width);
+        ((width, to_u16(self.lines.len() + below.len() + 1)), below)
+    }
+
+    fn draw(self, theme: Theme, area: Rect, buffer: &mut Buffer) -> Drawn {
+        let area = Rect { height: area.height.saturating_sub(1), ..area };
+        let (size, below) = self.measure(area);
+        let inner = frame(theme, self.title, size, area, buffer);
+        let (list, foot) = split(inner, below.len());
         draw_choices(theme, self.lines, self.cursor, list, buffer);
-        Paragraph::new(below).render(Rect { y: inner.bottom().saturating_sub(foot), height: foot, ..inner }, buffer);
+        Paragraph::new(below).render(foot, buffer);
         Drawn::default()
     }
+
+    /// The line that a click meets.
+    fn line_at(&self, area: Rect, at: Position) -> Option<usize> {
+        let area = Rect { height: area.height.saturating_sub(1), ..area };
+        let (size, below) = self.measure(area);
+        let (list, _) = split(frame_area(size, area), below.len());
+        line_at(self.cursor, self.lines.len(), list, at)
+    }
+}
+
+/// The list, and so many lines at the foot, with a free line between.
+pub(super) fn split(inner: Rect, foot: usize) -> (Rect, Rect) {
+    let foot = to_u16(foot).min(inner.height.saturating_sub(2));
+    let list = Rect { height: inner.height.saturating_sub(if foot == 0 { 0 } else { foot + 1 }), ..inner };
+    (list, Rect { y: inner.bottom().saturating_sub(foot), height: foot, ..inner })
 }
 
 /// The elements of a list.
 pub(super) fn draw_items(model: &Model, theme: Theme, items: &Items, area: Rect, buffer: &mut Buffer) -> Drawn {
+    list_items(model, theme, items).draw(theme, area, buffer)
+}
+
+fn list_items<'a>(model: &'a Model, theme: Theme, items: &Items) -> Listing<'a> {
     let title = model.schema.prompt(items.symbol).unwrap_or(model.schema.name(items.symbol));
     let empty = || vec![Line::styled("(empty; a adds an element)", Theme::dim())];
     let rows: Vec<Line<'static>> = items.rows.iter().map(|row| Line::raw(items.summary(row))).collect();
@@ -128,11 +224,15 @@ pub(super) fn draw_items(model: &Model, theme: Theme, items: &Items, area: Rect,
         None => vec![Line::styled(items.expected(), Theme::dim())],
     };
     let lines = if rows.is_empty() { empty() } else { rows };
-    Listing { title, lines, cursor: items.cursor, below }.draw(theme, area, buffer)
+    Listing { title, lines, cursor: items.cursor, below }
 }
 
 /// The fields of an element.
 pub(super) fn draw_fields(theme: Theme, fields: &Fields, area: Rect, buffer: &mut Buffer) -> Drawn {
+    list_fields(theme, fields).draw(theme, area, buffer)
+}
+
+fn list_fields(theme: Theme, fields: &Fields) -> Listing<'_> {
     let width = fields.columns.iter().map(|field| Span::raw(&field.name).width()).max().unwrap_or(0);
     let line = |(field, text): (&crate::config::format::Field, &String)| {
         let gap = " ".repeat(width.saturating_sub(Span::raw(&field.name).width()) + 2);
@@ -149,14 +249,18 @@ pub(super) fn draw_fields(theme: Theme, fields: &Fields, area: Rect, buffer: &mu
         Some(why) => vec![Line::styled(why.clone(), theme.error())],
         None => vec![Line::styled(expected.unwrap_or_default(), Theme::dim())],
     };
-    Listing { title: fields.title(), lines, cursor: fields.cursor, below }.draw(theme, area, buffer)
+    Listing { title: fields.title(), lines, cursor: fields.cursor, below }
 }
 
 /// What is wrong.
 pub(super) fn draw_problems(model: &Model, theme: Theme, cursor: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
+    list_problems(model, theme, cursor, area).draw(theme, area, buffer)
+}
+
+fn list_problems(model: &Model, theme: Theme, cursor: usize, area: Rect) -> Listing<'static> {
     let room = usize::from(area.width).saturating_sub(8);
     let lines = model.problems.iter().map(|problem| Line::styled(shorten(&problem.message, room), theme.error()));
     let below = model.problems.get(cursor).map(|problem| Line::raw(problem.message.clone()));
     let lines = lines.collect();
-    Listing { title: "What is wrong", lines, cursor, below: below.into_iter().collect() }.draw(theme, area, buffer)
+    Listing { title: "What is wrong", lines, cursor, below: below.into_iter().collect() }
 }

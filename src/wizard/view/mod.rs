@@ -26,7 +26,7 @@ const SMALLEST: (u16, u16) = (44, 12);
 /// From this width on, the details stand beside the menu.
 const WIDE: u16 = 110;
 
-/// Whether nothing can be read, so that keys must not do anything.
+/// Whether nothing can be read, so that keys must change nothing.
 pub(super) const fn is_too_small(area: Rect) -> bool {
     area.width < SMALLEST.0 || area.height < SMALLEST.1
 }
@@ -92,12 +92,18 @@ pub(super) fn plain_details(model: &Model, node: kconfig::NodeId) -> Vec<String>
 
 /// What a click on this cell means.
 pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
-    let [.., body, _, keys] = lines(area);
+    let [_, path, body, _, keys] = lines(area);
     if keys.contains(at) {
         return hit_key(model, at.x);
     }
-    if !model.dialogs.is_empty() || model.guide.is_some() {
-        return dialog::hit(model, area, at);
+    if !model.dialogs.is_empty() {
+        return dialog::hit(model, Theme::new(model.colour, model.ascii), area, at);
+    }
+    if let Some(guide) = &model.guide {
+        return guide::hit(guide, body, at);
+    }
+    if path.contains(at) {
+        return hit_path(model, path, at.x);
     }
     let list = menu_area(model, body);
     if !list.contains(at) {
@@ -122,10 +128,29 @@ fn hit_key(model: &Model, column: u16) -> Option<Msg> {
     None
 }
 
+/// The menu of the path under a column: back to it.
+fn hit_path(model: &Model, area: Rect, column: u16) -> Option<Msg> {
+    let full = path_text(model);
+    if Span::raw(&full).width() > path_room(area) {
+        // Only the innermost menu is named; what stands before it is the way back.
+        return (column < 4).then_some(Msg::Back);
+    }
+    let before = usize::from(column.checked_sub(area.x + 1)?);
+    let mut end = 0;
+    for (at, name) in full.split(PATH).enumerate() {
+        end += Span::raw(name).width();
+        if before < end {
+            return (at + 1 < model.places.len()).then_some(Msg::To(at + 1));
+        }
+        end += PATH.len();
+    }
+    None
+}
+
 fn draw_too_small(area: Rect, buffer: &mut Buffer) {
     let (width, height) = SMALLEST;
     let text = format!(
-        "This window is too small: {}x{}. The wizard needs {width}x{height}; until it is larger, keys do nothing.",
+        "This window is too small: {}x{}. The wizard needs {width}x{height}. Ctrl-C leaves; answers that are not saved are offered at the next start.",
         area.width, area.height
     );
     Clear.render(area, buffer);
@@ -147,15 +172,26 @@ fn draw_head(model: &Model, area: Rect, buffer: &mut Buffer) {
 }
 
 fn draw_path(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let names: Vec<&str> = model.places.iter().skip(1).map(|place| model.title(place.menu)).collect();
-    let full = std::iter::once("Top").chain(names.iter().copied()).collect::<Vec<_>>().join(" > ");
-    let room = usize::from(area.width).saturating_sub(2);
-    let text = match (Span::raw(&full).width() > room, names.last()) {
+    let (full, room) = (path_text(model), path_room(area));
+    let text = match full.rsplit_once(PATH) {
         // The innermost menu is the one to know.
-        (true, Some(last)) => shorten(&format!("... > {last}"), room),
+        Some((_, last)) if Span::raw(&full).width() > room => shorten(&format!("...{PATH}{last}"), room),
         _ => full,
     };
     Line::styled(format!(" {text}"), theme.title()).render(area, buffer);
+}
+
+/// Between two menus of the path.
+const PATH: &str = " > ";
+
+/// The menus from the top to the open one.
+fn path_text(model: &Model) -> String {
+    let menus = model.places.iter().skip(1).map(|place| model.title(place.menu));
+    std::iter::once("Top").chain(menus).collect::<Vec<_>>().join(PATH)
+}
+
+fn path_room(area: Rect) -> usize {
+    usize::from(area.width).saturating_sub(2)
 }
 
 /// The menu, what is between, and the details: side by side where there is room.

@@ -54,13 +54,12 @@ struct Wrapped {
 
 impl Wrapped {
     fn add(&mut self, word: &str, style: Style) {
-        let needed = Span::raw(word.trim_end()).width();
-        if self.used + needed > self.width && self.used > self.hang {
+        if self.used > self.hang && is_wider(word.trim_end(), self.width.saturating_sub(self.used)) {
             self.break_line();
         }
         let mut rest = word;
         // A word that is wider than a whole line is cut.
-        while self.used + Span::raw(rest.trim_end()).width() > self.width {
+        while is_wider(rest.trim_end(), self.width.saturating_sub(self.used)) {
             let fitting = fitting(rest, self.width.saturating_sub(self.used).max(1));
             self.push(&rest[..fitting], style);
             rest = &rest[fitting..];
@@ -81,6 +80,15 @@ impl Wrapped {
         self.used = 0;
         self.push(&" ".repeat(self.hang), Style::new());
     }
+}
+
+/// Whether the text needs more columns; looks no further than it must.
+fn is_wider(text: &str, columns: usize) -> bool {
+    let mut used = 0;
+    text.chars().any(|c| {
+        used += Span::raw(c.encode_utf8(&mut [0; 4]) as &str).width();
+        used > columns
+    })
 }
 
 /// How many bytes of the text fit into the columns; at least one character.
