@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-clouds
+	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-settings test-clouds
 
 # Built first, with output; then run quietly: cargo replaces itself with turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -20,7 +20,7 @@ CARGO_DENY := target/tools/bin/cargo-deny
 export RUSTDOCFLAGS := -D warnings
 
 help: ## Show the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 17
 
 # The cluster
 
@@ -78,6 +78,8 @@ test-components: ## The tables of flags, fields and feature gates against the bi
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 components_of_every_version
 test-cis: ## The automated items of the CIS benchmark on real hosts and on what is rendered; needs root
 	cargo test --locked --all-features --test it -- cis:: cis_rules::
+test-settings: ## Settings where they act: components, hosts and addons on real hosts, files of every target; needs root
+	cargo test --locked --all-features --test it -- cluster_settings cluster_addons cluster_assets config_reach config_poison
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cloud_emulators
 bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges

@@ -278,6 +278,9 @@ fn a_worker_gets_no_key_but_its_own() {
         let (node_config, secrets) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
         assert_eq!(secrets.keys().collect::<Vec<_>>(), ["kubelet-w0.key"]);
         let paths: Vec<&str> = node_config.files.iter().map(|file| file.path.as_str()).collect();
+        let kubeconfig = node_config.files.iter().find(|file| file.path == layout::KUBELET_KUBECONFIG).unwrap();
+        assert_eq!(kubeconfig.only_with.as_deref(), Some(CLIENT_CERTIFICATE), "a host that has not joined asks first");
+        assert!(format!("{kubeconfig:?}").contains("https://10.117.0.10:6443"), "{kubeconfig:?}");
         assert_eq!(
             paths,
             [
@@ -290,6 +293,7 @@ fn a_worker_gets_no_key_but_its_own() {
                 "/etc/kubernetes/pki/kubelet.crt",
                 "/etc/kubernetes/pki/kubelet.key",
                 layout::KUBELET_CONFIG,
+                layout::KUBELET_KUBECONFIG,
                 "/etc/turnup/firewall.nft",
             ]
         );

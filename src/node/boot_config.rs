@@ -19,7 +19,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::inventory::is_label;
 
-use super::node_config::{HOST_FILE, NodeConfig};
+use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
 use super::{Facts, fetch, join, mounts};
 
@@ -151,7 +151,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
 /// Brings a host without user data back to what was applied to it last. A run that is under way
 /// does the same or more. Only an operator can bring a secret that was lost.
 fn run_applied(out: &mut dyn Write) -> Result<()> {
-    let Some(node_config) = read_applied()? else { return Ok(()) };
+    let Some(node_config) = NodeConfig::read_applied()? else { return Ok(()) };
     // The unit of the disks waits for one that comes late; a wait here would keep the lock.
     if let Some(missing) = mounts::find_differences(&node_config.mounts)?.first() {
         return Err(Error::transient(format!("{} is not mounted yet", missing.name))
@@ -162,17 +162,11 @@ fn run_applied(out: &mut dyn Write) -> Result<()> {
     up::run_alone(delivery, Trigger::Boot, out)
 }
 
-/// What was applied to this host to the end last; nothing before that.
-pub(super) fn read_applied() -> Result<Option<NodeConfig>> {
-    let applied = input::read_text(Path::new(HOST_FILE), input::DOCUMENT).ok();
-    applied.map(|text| NodeConfig::parse(HOST_FILE, &text)).transpose()
-}
-
 /// What was applied last counts more than what the host began with. A host that has no certificate,
 /// or lost it, joins by its token.
 fn find_delivery(boot: &BootConfig) -> Result<Delivery> {
     let facts = Facts::read()?;
-    let applied = read_applied()?;
+    let applied = NodeConfig::read_applied()?;
     if applied.is_none() {
         require_expected(boot, &Expected::from(&facts))?;
     }

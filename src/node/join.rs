@@ -16,8 +16,8 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use crate::error::{Error, Result};
 use crate::exec::signals;
 
-use super::boot_config::read_applied;
 use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG};
+use super::node_config::NodeConfig;
 use super::{facts, task};
 
 /// How long a host that joins by itself waits before it says why; it goes on waiting then. Its name
@@ -32,7 +32,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// written: from then on a changed address of the API reaches kubelet.
 pub(crate) fn finish(limit: Duration) -> Result<()> {
     finish_at(Path::new(facts::CLIENT_CERTIFICATE), Path::new(BOOTSTRAP_KUBECONFIG), limit)?;
-    let Some(node_config) = read_applied()? else { return Ok(()) };
+    let Some(node_config) = NodeConfig::read_applied()? else { return Ok(()) };
     let mut files = node_config.files.iter();
     let Some(file) = files.find(|file| file.path == KUBELET_KUBECONFIG) else { return Ok(()) };
     // The running kubelet has the same server and the same certificate from its own.

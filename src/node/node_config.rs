@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{self, Document, Fields};
 use crate::error::{Class, Result};
+use crate::input;
 use crate::inventory::volume::Volume;
 use crate::inventory::{Disk, Role};
 
@@ -432,6 +433,12 @@ impl NodeConfig {
     /// Parses and checks one; `path` is only for the message.
     pub fn parse(path: &str, text: &str) -> Result<Self> {
         document::parse(path, text)
+    }
+
+    /// What was applied to this host to the end last; nothing before that.
+    pub(super) fn read_applied() -> Result<Option<Self>> {
+        let applied = input::read_text(Path::new(HOST_FILE), input::DOCUMENT).ok();
+        applied.map(|text| Self::parse(HOST_FILE, &text)).transpose()
     }
 
     /// The paths of files and binaries that are not the same in both configurations, or only in one

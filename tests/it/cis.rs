@@ -9,9 +9,6 @@ use serde_json::{Value, json};
 use crate::cis_rules::{Benchmark, Expect, Host, Look, Rule, Seen, flag};
 use crate::cli_support::TestEnv;
 
-/// Written by the kubelet of a worker when it joins; not in a worker's node config.
-const MADE_ON_THE_HOST: &str = "/etc/kubernetes/kubelet.conf";
-
 /// The node config of a host, and the `DaemonSet` of kube-proxy.
 #[derive(Clone)]
 struct Rendered {
@@ -165,10 +162,7 @@ fn no_rule_fails_on_what_is_rendered() {
     let benchmark = Benchmark::load();
     let [control_plane, worker] = render().map(|rendered| rendered.look());
     assert_eq!(benchmark.find_faults(Host::ControlPlane, &control_plane), [""; 0]);
-    assert!(!worker.files.contains_key(MADE_ON_THE_HOST));
-    let faults = benchmark.find_faults(Host::Every, &worker);
-    let ids: Vec<&str> = faults.iter().map(|fault| fault.split(' ').next().unwrap()).collect();
-    assert_eq!(ids, ["4.1.5", "4.1.6"], "{faults:#?}");
+    assert_eq!(benchmark.find_faults(Host::Every, &worker), [""; 0]);
 }
 
 #[test]

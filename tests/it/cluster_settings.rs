@@ -146,7 +146,7 @@ const FURTHER: &[(&str, &str)] = &[
     ("phase2.overrides", "overrides.json"),
     ("phase2.host.sysctls", "net.core.somaxconn=4097,net.ipv4.ip_local_port_range=20000 60000"),
     ("phase2.host.extra_hosts", "registry.example.com=192.0.2.40,six.example.com=2001:db8::40"),
-    ("phase2.host.open_files", "65536"),
+    ("phase2.host.open_files", "16384"),
     ("phase2.host.static_pods", "pod.yaml"),
     ("phase1.local.memory_limit", "8000Mi"),
     ("phase1.local.cpu_limit", "3500m"),
@@ -466,7 +466,7 @@ fn limits(file: &str) -> String {
 
 fn settings_of_hosts_show(site: &Site) {
     let common = "4097\n20000 60000\nnet.core.somaxconn = 4097\nnet.ipv4.ip_local_port_range = 20000 60000\n\
-                  192.0.2.40 registry.example.com\n2001:db8::40 six.example.com\nMax open files 65536 65536 files";
+                  192.0.2.40 registry.example.com\n2001:db8::40 six.example.com\nMax open files 16384 16384 files";
     let plain = |text: String| {
         let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
         lines.collect::<Vec<_>>().join("\n")
@@ -492,7 +492,7 @@ fn settings_of_hosts_go(site: &Site) {
     site.ok(&["up"]);
     for node in [WORKER, CONTROL_PLANE] {
         let state = host_state(site, node);
-        for gone in ["4097", "20000", "registry.example.com", "65536", "own.yaml"] {
+        for gone in ["4097", "60000", "registry.example.com", "16384", "own.yaml"] {
             assert!(!state.contains(gone), "{node}: {gone}: {state}");
         }
         assert!(!on_host(site, node, "cat /etc/hosts").contains("turnup:"), "{node}");

@@ -323,7 +323,8 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
     assert!(!text.contains("kernel setting net.ipv6"), "{text}");
     let said = ask(&test_env, &["config", "show", "kubernetes-control-plane-0"]);
     let origin = &said["origins"]["flag kube-apiserver --service-cluster-ip-range"];
-    assert_eq!(origin, &serde_json::json!({"phase2.service_cidr": "default, as in .config.json:43:21"}));
+    let place = origin["phase2.service_cidr"].as_str().unwrap();
+    assert!(place.starts_with("default, as in .config.json:"), "{origin}");
     let name = &said["origins"]["flag kubelet --hostname-override"];
     assert!(name["phase1.cluster_name"].is_string(), "a node of another name is still the same: {said:#}");
     assert_eq!(said["node_config"]["schema"], "turnup.node-config/1");

@@ -30,7 +30,7 @@ const MODULES: &[(&str, &str)] = &[
     ("format", "network terminal"),
     ("document", "format json terminal unknown"),
     ("config", "atomic_file format input json network"),
-    ("component", "config document"),
+    ("component", "config document format"),
     ("state", "atomic_file failpoint input terminal unknown"),
     ("exec", "atomic_file failpoint redact"),
     ("wizard", "config terminal"),
@@ -54,7 +54,10 @@ const MODULES: &[(&str, &str)] = &[
     ("forecast", "addons bootstrap cluster config inventory node phase state unknown"),
     ("plan", "addons artifacts bootstrap change cluster config document forecast node phase state terminal"),
     ("validate", "addons bootstrap cluster inventory phase report"),
-    ("status", "addons artifacts bootstrap cluster inventory parallel phase provision report state terminal"),
+    (
+        "status",
+        "addons artifacts bootstrap cluster component inventory node parallel phase provision report state terminal",
+    ),
     ("support_bundle", "artifacts atomic_file bootstrap cluster config doctor inventory parallel redact state status"),
     ("bench", "addons artifacts bootstrap cluster config exec inventory node phase report validate"),
     (

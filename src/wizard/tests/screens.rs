@@ -111,8 +111,9 @@ fn too_small_a_window_says_so_and_nothing_panics() {
     ];
     insta::assert_snapshot!(sessions[0].screen(40, 5), @"
     This window is too small: 40x5. The
-    wizard needs 44x12; until it is larger,
-    keys do nothing.
+    wizard needs 44x12. Ctrl-C leaves;
+    answers that are not saved are offered
+    at the next start.
     ");
     for session in &sessions {
         for width in [0, 1, 2, 10, 43, 44, 45, 60, 109, 110, 111] {
