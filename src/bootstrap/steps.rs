@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::artifacts::{Lock, ResolvedArtifacts, Source};
 use crate::change::{Change, Preview, Verb};
-use crate::cluster::{Cluster, find_document};
+use crate::cluster::{Cluster, TimeLimits, find_document};
 use crate::document::{Document, Found};
 use crate::error::{Class, Error, Result};
 use crate::inventory::{Host, Role};
@@ -57,8 +57,11 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     // Without groups there are no hosts to wait for.
     manifest.steps.retain(|step| step.name != "wait-groups" || !inventory.groups.is_empty());
     let limits = &cluster.settings.limits;
-    for step in manifest.steps.iter_mut().filter(|step| LONG_STEPS.contains(&step.name.as_str())) {
-        step.timeout = limits.host_timeout;
+    // A tree of the user's own may have other timeouts, which the default does not replace.
+    if limits.host_timeout != TimeLimits::HOST_TIMEOUT {
+        for step in manifest.steps.iter_mut().filter(|step| LONG_STEPS.contains(&step.name.as_str())) {
+            step.timeout = limits.host_timeout;
+        }
     }
     let mut phase = cluster.phase("bootstrap", manifest, cluster.phase_hosts()?);
     phase.limits = Limits {

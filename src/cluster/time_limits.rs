@@ -15,11 +15,14 @@ pub struct TimeLimits {
 }
 
 impl TimeLimits {
+    /// The default of `phase2.host_timeout`.
+    pub const HOST_TIMEOUT: Duration = Duration::from_mins(15);
+
     /// What the settings say.
     pub(super) fn read(settings: &Settings) -> Result<Self> {
         Ok(Self {
             parallel_hosts: settings.get_number("phase2.parallel_hosts")?,
-            host_timeout: settings.get_duration("phase2.host_timeout")?.unwrap_or(Duration::from_mins(15)),
+            host_timeout: settings.get_duration("phase2.host_timeout")?.unwrap_or(Self::HOST_TIMEOUT),
             timeout: settings.get_duration("phase2.timeout")?.unwrap_or(Duration::from_mins(90)),
         })
     }
