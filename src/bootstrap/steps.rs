@@ -57,12 +57,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     // Without groups there are no hosts to wait for.
     manifest.steps.retain(|step| step.name != "wait-groups" || !inventory.groups.is_empty());
     let limits = &cluster.settings.limits;
-    // A tree of the user's own may have other timeouts, which the default does not replace.
-    if limits.host_timeout != TimeLimits::HOST_TIMEOUT {
-        for step in manifest.steps.iter_mut().filter(|step| LONG_STEPS.contains(&step.name.as_str())) {
-            step.timeout = limits.host_timeout;
-        }
-    }
+    manifest.set_timeouts(&LONG_STEPS, limits.host_timeout, TimeLimits::HOST_TIMEOUT);
     let mut phase = cluster.phase("bootstrap", manifest, cluster.phase_hosts()?);
     phase.limits = Limits {
         phase: Some((limits.timeout, "phase2.timeout")),

@@ -65,6 +65,9 @@ pub struct DriverSettings {
 }
 
 impl DriverSettings {
+    /// The default of `phase1.timeout`.
+    pub const TIMEOUT: Duration = Duration::from_mins(30);
+
     pub(super) fn read(settings: &Settings) -> Result<Self> {
         let program = match settings.get("phase1.terraform.program")?.as_str() {
             "terraform" => Program::Terraform,
@@ -80,7 +83,7 @@ impl DriverSettings {
             provider_mirror: settings.get("phase1.terraform.provider_mirror")?,
             parallelism: u32::try_from(settings.get_int("phase1.terraform.parallelism")?).unwrap_or(10).max(1),
             lock_timeout: or("phase1.terraform.lock_timeout", "10s")?,
-            timeout: settings.get_duration("phase1.timeout")?.unwrap_or(Duration::from_mins(30)),
+            timeout: settings.get_duration("phase1.timeout")?.unwrap_or(Self::TIMEOUT),
             backend: Backend::read(settings)?,
             deletion_protection: settings.get_bool("phase1.deletion_protection")?,
             keep_volumes: settings.get_bool("phase1.etcd_volume.keep")?,

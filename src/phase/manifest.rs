@@ -117,6 +117,13 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// What a setting says about the time of these steps goes before what the file says; its
+    /// default leaves the file as it is.
+    pub fn set_timeouts(&mut self, steps: &[&str], timeout: Duration, default: Duration) {
+        let chosen = self.steps.iter_mut().filter(|step| steps.contains(&step.name.as_str()));
+        chosen.filter(|_| timeout != default).for_each(|step| step.timeout = timeout);
+    }
+
     /// Reads a manifest; `file` is the name that errors show.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         Self::parse_for(file, text, &[])

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::artifacts::host_root_digest;
-use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
+use crate::cluster::{Cluster, DriverSettings, KNOWN_HOSTS, SSH_KEY};
 use crate::error::{Error, Result};
 use crate::exec::{Failure, Run};
 use crate::phase::{Action, Check, Cx, Inputs, Manifest, Phase, PhaseHost};
@@ -29,9 +29,6 @@ use super::terraform;
 use crate::cloud::{Spec, Target};
 use crate::inventory::Inventory;
 
-/// The default of phase1.timeout.
-const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
-
 /// What the second phase does during this one. It stands above, and hands it in.
 #[derive(Clone, Copy)]
 pub struct Hooks {
@@ -45,7 +42,8 @@ pub struct Hooks {
 pub fn phase(cluster: &Arc<Cluster>, options: &RunOptions, hooks: Hooks) -> Result<Phase> {
     external_inventory::refuse_adopted(cluster)?;
     options.require_fit(cluster)?;
-    let manifest = limit(cluster.manifest("provision")?, cluster);
+    let mut manifest = cluster.manifest("provision")?;
+    manifest.set_timeouts(&["apply"], cluster.settings.driver.timeout, DriverSettings::TIMEOUT);
     match cluster.settings.target {
         Target::BareMetal => Ok(baremetal::phase(cluster, manifest)),
         Target::Cloud(_) => {
@@ -92,17 +90,6 @@ fn made_elsewhere(
         .with("render", Render(shared()))
         .with("apply", Apply::new(shared(), options, before_host_removal))
         .with("inventory", Collect::new(shared(), options))
-}
-
-/// What the configuration says about the time of Terraform's step goes before what the manifest
-/// says.
-fn limit(mut manifest: Manifest, cluster: &Cluster) -> Manifest {
-    let timeout = cluster.settings.driver.timeout;
-    // Its default leaves the manifest as it is.
-    for step in manifest.steps.iter_mut().filter(|step| step.name == "apply" && timeout != DEFAULT_TIMEOUT) {
-        step.timeout = timeout;
-    }
-    manifest
 }
 
 /// Both halves of each key are there.
