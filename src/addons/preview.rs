@@ -7,7 +7,6 @@ use crate::exec::Failure;
 
 use super::object::Object;
 use super::observed::Observed;
-use super::prune;
 use super::render::Rendered;
 
 /// Lines of the server's diff of one object that are shown; the files themselves are there to read.
@@ -18,9 +17,8 @@ const LINES: usize = 120;
 pub(super) fn find_changes(
     kubectl: &Kubectl,
     there: &Observed,
-    manifests: &[Rendered],
     wanted: &[&Rendered],
-    prune: bool,
+    superfluous: &[Object],
 ) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for manifest in wanted {
@@ -32,11 +30,6 @@ pub(super) fn find_changes(
             changes.extend(diff(kubectl, &manifest.text)?.into_iter().filter(|change| known.contains(&change.name)));
         }
     }
-    let superfluous = if prune {
-        prune::superfluous(&there.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects))
-    } else {
-        Vec::new()
-    };
     changes.extend(superfluous.iter().map(|object| Change::new(Verb::Delete, "object", object.to_string())));
     Ok(changes)
 }

@@ -1,7 +1,7 @@
 //! The steps of the addons phase, in the order of `phases/addons/phase.toml`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::artifacts::ResolvedArtifacts;
@@ -63,6 +63,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let context = Arc::new(AddonContext {
         cluster: Arc::clone(cluster),
         inventory: cluster.inventory()?,
+        sets: OnceLock::new(),
         last_look: Mutex::default(),
     });
     let shared = || Arc::clone(&context);
@@ -77,6 +78,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
 struct AddonContext {
     cluster: Arc<Cluster>,
     inventory: Inventory,
+    /// The user's own manifests, once they could be built: kustomize takes its time.
+    sets: OnceLock<Vec<OwnSet>>,
     last_look: Mutex<Option<(Instant, Arc<Observed>)>>,
 }
 
@@ -85,10 +88,18 @@ impl AddonContext {
         render_cluster(&self.cluster, &self.inventory)
     }
 
-    /// The user's own manifests; an error while kubectl, which builds some of them, is not there.
-    fn sets(&self) -> Result<Vec<OwnSet>> {
-        let sets = own::load(&self.cluster)?;
-        sets.ok_or_else(|| Error::permanent("kubectl is not there yet, to build manifests").hint("turnup bootstrap"))
+    /// The user's own manifests; nothing while kubectl, which builds some of them, is not there.
+    fn find_sets(&self) -> Result<Option<&[OwnSet]>> {
+        if let Some(sets) = self.sets.get() {
+            return Ok(Some(sets));
+        }
+        Ok(own::load(&self.cluster)?.map(|sets| self.sets.get_or_init(|| sets).as_slice()))
+    }
+
+    /// The same where they are needed.
+    fn sets(&self) -> Result<&[OwnSet]> {
+        self.find_sets()?
+            .ok_or_else(|| Error::permanent("kubectl is not there yet, to build manifests").hint("turnup bootstrap"))
     }
 
     /// The hashes of the manifests; unknown as long as the images are not known.
@@ -104,7 +115,7 @@ impl AddonContext {
 
     /// The hashes of the user's own manifests.
     fn set_inputs(&self, inputs: Inputs) -> Inputs {
-        match own::load(&self.cluster) {
+        match self.find_sets() {
             Ok(Some(sets)) => sets
                 .iter()
                 .filter(|set| !set.objects.is_empty())
@@ -196,8 +207,8 @@ impl Render {
     /// The files that should be there, with their texts.
     fn files(&self) -> Result<Vec<(String, String)>> {
         let (manifests, sets) = (self.0.manifests()?, self.0.sets()?);
-        own::refuse_shared(&manifests, &sets)?;
-        let sets = sets.into_iter().filter(|set| !set.objects.is_empty()).map(|set| (set.file(), set.text));
+        own::refuse_shared(&manifests, sets)?;
+        let sets = sets.iter().filter(|set| !set.objects.is_empty()).map(|set| (set.file(), set.text.clone()));
         Ok(manifests.into_iter().map(|manifest| (manifest.file(), manifest.text)).chain(sets).collect())
     }
 
@@ -241,7 +252,7 @@ impl Action for Render {
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
-        if own::load(&self.0.cluster)?.is_none() {
+        if self.0.find_sets()?.is_none() {
             return Ok(false);
         }
         let (store, files) = (&self.0.cluster.store, self.files()?);
@@ -282,10 +293,11 @@ impl Apply {
         let (kubectl, manifests) = (kubectl(&self.0.cluster)?, self.0.manifests()?);
         let there = prune::find_objects(&kubectl)?;
         let wanted = self.changed(&there, &manifests);
-        let mut changes = preview::find_changes(&kubectl, &there, &manifests, &wanted, self.0.prunes())?;
+        let superfluous = self.0.superfluous(&there, &manifests);
+        let mut changes = preview::find_changes(&kubectl, &there, &wanted, &superfluous)?;
         let recorded = find_recorded(&kubectl)?;
         for set in self.0.sets()? {
-            changes.extend(self.0.delivery(&kubectl, &set, &recorded).find_changes()?);
+            changes.extend(self.0.delivery(&kubectl, set, &recorded).find_changes()?);
         }
         Ok(changes)
     }
@@ -323,7 +335,7 @@ impl Action for Apply {
         }
         let kubectl = kubectl(&self.0.cluster)?;
         for set in self.0.sets()? {
-            if let Some(why) = self.0.delivery(&kubectl, &set, &there.recorded).drift()? {
+            if let Some(why) = self.0.delivery(&kubectl, set, &there.recorded).drift()? {
                 return Ok(Check::Drifted(why));
             }
         }
