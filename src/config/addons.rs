@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::format::parse_duration;
+use super::format::{parse_duration, parse_quantity};
 use super::problem::Problem;
 use super::relations::words;
 use super::schema::TARGET;
@@ -24,10 +24,6 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems
 }
 
-fn problem(name: &str, why: impl std::fmt::Display) -> Problem {
-    Problem::error(format!("{name}: {why}")).about(name)
-}
-
 const STUBS: &str = "phase3.dns_stub_domains";
 
 /// `CoreDNS` answers by the longest domain that fits: one that holds the cluster's, or lies in it,
@@ -43,7 +39,7 @@ fn check_stub_domains(facts: &Values<'_, '_>) -> Vec<Problem> {
     let domains = words(stubs).into_iter().map(|pair| pair.split('=').next().unwrap_or_default().to_owned());
     let meet = domains.filter(|domain| within(domain, cluster) || within(cluster, domain));
     let why = |domain: String| {
-        problem(STUBS, format!("{domain} meets the cluster's own domain {cluster} (phase2.cluster_domain)"))
+        Problem::of(STUBS, format!("{domain} meets the cluster's own domain {cluster} (phase2.cluster_domain)"))
     };
     meet.map(why).collect()
 }
@@ -61,41 +57,18 @@ fn check_servers(facts: &Values<'_, '_>) -> Vec<Problem> {
         let servers = words(facts.text(name).unwrap_or_default());
         servers.iter().any(|server| server.rsplit('=').next() == Some(own.as_str()))
     };
-    let why = |name| problem(name, format!("{own} is the cluster's own DNS, which would ask itself"));
+    let why = |name| Problem::of(name, format!("{own} is the cluster's own DNS, which would ask itself"));
     names.into_iter().filter(asks_itself).map(why).collect()
 }
 
 /// What `CoreDNS` requests: the API server refuses a limit below it.
-const DNS_REQUEST: (&str, f64) = ("70Mi", 70.0 * 1024.0 * 1024.0);
+const DNS_REQUEST: &str = "70Mi";
 
 fn check_memory(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase3.dns_memory_limit";
     let limit = facts.text(name)?;
-    let small = quantity(limit)? < DNS_REQUEST.1;
-    small.then(|| problem(name, format!("{limit} is less than the {} that CoreDNS requests", DNS_REQUEST.0)))
-}
-
-/// The number of a quantity such as `170Mi`.
-fn quantity(text: &str) -> Option<f64> {
-    const SUFFIXES: [(&str, f64); 14] = [
-        ("Ki", 1024.0),
-        ("Mi", 1_048_576.0),
-        ("Gi", 1_073_741_824.0),
-        ("Ti", 1_099_511_627_776.0),
-        ("Pi", 1_125_899_906_842_624.0),
-        ("Ei", 1_152_921_504_606_846_976.0),
-        ("m", 1e-3),
-        ("k", 1e3),
-        ("M", 1e6),
-        ("G", 1e9),
-        ("T", 1e12),
-        ("P", 1e15),
-        ("E", 1e18),
-        ("", 1.0),
-    ];
-    let (number, factor) =
-        SUFFIXES.into_iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)))?;
-    Some(number.parse::<f64>().ok()? * factor)
+    let small = parse_quantity(limit)? < parse_quantity(DNS_REQUEST)?;
+    small.then(|| Problem::of(name, format!("{limit} is less than the {DNS_REQUEST} that CoreDNS requests")))
 }
 
 /// The kernel's table belongs to the machine around local hosts, which may not change it.
@@ -103,7 +76,7 @@ fn check_conntrack(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase3.kube_proxy_conntrack_per_core";
     let entries = facts.number(name).filter(|number| *number > 0)?;
     facts.text(TARGET).filter(|target| *target == "local")?;
-    Some(problem(name, format!("{entries}: local hosts cannot change the table of this machine; choose 0")))
+    Some(Problem::of(name, format!("{entries}: local hosts cannot change the table of this machine; choose 0")))
 }
 
 /// kube-proxy does not start with a full sync more often than its least time between two (1s).
@@ -111,7 +84,7 @@ fn check_sync(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase3.kube_proxy_sync_period";
     let period = facts.text(name)?;
     let short = parse_duration(period)? < Duration::from_secs(1);
-    short.then(|| problem(name, format!("{period} is less than 1s")))
+    short.then(|| Problem::of(name, format!("{period} is less than 1s")))
 }
 
 /// The least that IPv4 must carry (RFC 791).
@@ -120,7 +93,10 @@ const LEAST_MTU: i64 = 576;
 fn check_mtu(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.network.mtu";
     let mtu = facts.number(name).filter(|mtu| (1..LEAST_MTU).contains(mtu))?;
-    Some(problem(name, format!("{mtu} is less than the {LEAST_MTU} bytes that every network must carry; 0 means none")))
+    Some(Problem::of(
+        name,
+        format!("{mtu} is less than the {LEAST_MTU} bytes that every network must carry; 0 means none"),
+    ))
 }
 
 /// The kernel's names of interfaces (IFNAMSIZ).
@@ -130,7 +106,7 @@ fn check_interface(facts: &Values<'_, '_>) -> Option<Problem> {
     let interface = facts.text(name)?;
     let plain = interface.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
     (!plain || interface.len() > MOST).then(|| {
-        problem(name, format!("`{interface}` is no name of an interface: letters, digits, . _ -, at most {MOST}"))
+        Problem::of(name, format!("`{interface}` is no name of an interface: letters, digits, . _ -, at most {MOST}"))
     })
 }
 
@@ -140,13 +116,12 @@ fn check_patience(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase3.validate_timeout";
     let timeout = facts.text(name)?;
     let given = parse_duration(timeout)?;
-    (given < BOUNDS.0 || given > BOUNDS.1).then(|| problem(name, format!("{timeout} is not from 10s to 10m")))
+    (given < BOUNDS.0 || given > BOUNDS.1).then(|| Problem::of(name, format!("{timeout} is not from 10s to 10m")))
 }
 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-    use super::quantity;
     use crate::config::{Settings, TreeSource};
 
     #[test]
@@ -202,13 +177,5 @@ mod tests {
         ] {
             assert_eq!(said(name, value), "", "{name}={value}");
         }
-    }
-
-    #[test]
-    fn quantities_are_numbers() {
-        for (text, number) in [("170Mi", 178_257_920.0), ("1Gi", 1_073_741_824.0), ("70000k", 7e7), ("5", 5.0)] {
-            assert_eq!(quantity(text), Some(number), "{text}");
-        }
-        assert_eq!(quantity("Mi"), None);
     }
 }

@@ -12,7 +12,7 @@ const REGISTRY: &str = "phase2.artifacts.image_registry";
 
 /// Everything that is wrong with them.
 pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
-    let problem = |name: &'static str| move |why: String| Problem::error(format!("{name}: {why}")).about(name);
+    let problem = |name: &'static str| move |why: String| Problem::of(name, why);
     let order = judge_order(facts).map(problem(ORDER));
     let registry = facts.text(REGISTRY).and_then(judge_registry).map(problem(REGISTRY));
     order.into_iter().chain(registry).collect()

@@ -98,7 +98,7 @@ fn check_formats(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
         if let Some(why) = judge(schema, config, symbol, text) {
             let name = schema.name(symbol);
             let why = if schema.rule(symbol).secret { "its format is wrong".to_owned() } else { why };
-            problems.push(Problem::error(format!("{name}: {why}")).about(name));
+            problems.push(Problem::of(name, why));
         }
     }
     problems
@@ -276,7 +276,7 @@ fn check_people(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let named = facts.text(USER).filter(|name| !name.is_empty());
     if let Some(Err(why)) = named.map(people::judge_user) {
-        problems.push(Problem::error(format!("{USER}: {why}")).about(USER));
+        problems.push(Problem::of(USER, why));
     }
     let life = |name| facts.text(name).and_then(|text| Some((name, text, parse_duration(text)?)));
     if let Some((name, text, _)) = life(MAX_LIFETIME).filter(|(_, _, max)| *max > people::LONGEST) {
@@ -322,7 +322,7 @@ fn check_hosts(facts: &Values<'_, '_>) -> Vec<Problem> {
     let around = hosts::HostChecks { known_hosts, bastion, api_host };
     let list = facts.text(name).unwrap_or_default();
     let mistakes = hosts::find_mistakes(list, around);
-    let problems = mistakes.into_iter().map(|why| Problem::error(format!("{name}: {why}")).about(name));
+    let problems = mistakes.into_iter().map(|why| Problem::of(name, why));
     let doubt = hosts::find_doubt(list);
     problems.chain(doubt.map(|why| Problem::notice(format!("{name}: {why}")).about(name))).collect()
 }
@@ -360,7 +360,7 @@ const PARTS: &str = "phase1.user_data.parts";
 fn check_assets(facts: &Values<'_, '_>) -> Vec<Problem> {
     let files = assets::find_mistakes_in_files(facts.text(FILES).unwrap_or_default());
     let hooks = assets::find_mistakes_in_hooks(facts.text(HOOKS).unwrap_or_default());
-    let problem = |name: &'static str| move |why: String| Problem::error(format!("{name}: {why}")).about(name);
+    let problem = |name: &'static str| move |why: String| Problem::of(name, why);
     files.into_iter().map(problem(FILES)).chain(hooks.into_iter().map(problem(HOOKS))).collect()
 }
 

@@ -54,10 +54,6 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems
 }
 
-fn problem(name: &str, why: impl std::fmt::Display) -> Problem {
-    Problem::error(format!("{name}: {why}")).about(name)
-}
-
 /// The keys of a map, `a=1,b=2`.
 fn keys(facts: &Values<'_, '_>, name: &str) -> Vec<String> {
     let pairs = words(facts.text(name).unwrap_or_default());
@@ -67,7 +63,7 @@ fn keys(facts: &Values<'_, '_>, name: &str) -> Vec<String> {
 fn unknown_key(facts: &Values<'_, '_>, name: &str, known: &[&str], what: &str) -> Option<Problem> {
     let key = keys(facts, name).into_iter().find(|key| !known.contains(&key.as_str()))?;
     let near = suggestion(&key, known.iter().copied());
-    Some(problem(name, format!("`{key}` is no {what}; expected {}{near}", known.join(", "))))
+    Some(Problem::of(name, format!("`{key}` is no {what}; expected {}{near}", known.join(", "))))
 }
 
 fn check_signals(facts: &Values<'_, '_>) -> Vec<Problem> {
@@ -78,10 +74,10 @@ fn check_signals(facts: &Values<'_, '_>) -> Vec<Problem> {
         maps.into_iter().filter_map(|name| unknown_key(facts, name, &SIGNALS, "eviction signal of kubelet")).collect();
     let (soft, grace) = (keys(facts, SOFT), keys(facts, GRACE));
     if let Some(signal) = soft.iter().find(|signal| !grace.contains(signal)) {
-        problems.push(problem(GRACE, format!("{signal} has a soft threshold ({SOFT}) and no grace period")));
+        problems.push(Problem::of(GRACE, format!("{signal} has a soft threshold ({SOFT}) and no grace period")));
     }
     if let Some(signal) = grace.iter().find(|signal| !soft.contains(signal)) {
-        problems.push(problem(GRACE, format!("{signal} has no soft threshold ({SOFT})")));
+        problems.push(Problem::of(GRACE, format!("{signal} has no soft threshold ({SOFT})")));
     }
     problems
 }
@@ -102,21 +98,24 @@ fn check_placement(facts: &Values<'_, '_>) -> Option<Problem> {
     let reserved = ["phase2.kubelet.system_reserved", "phase2.kubelet.kube_reserved"];
     let reserved = reserved.iter().any(|name| keys(facts, name).iter().any(|key| key == "cpu"));
     let why = "static needs CPUs that no pod has for itself; set phase2.kubelet.reserved_cpus or reserve cpu";
-    (!named && !reserved).then(|| problem(name, why))
+    (!named && !reserved).then(|| Problem::of(name, why))
 }
 
 fn check_shutdown(facts: &Values<'_, '_>) -> Option<Problem> {
     let (name, whole) = ("phase2.kubelet.shutdown_grace_period_critical", "phase2.kubelet.shutdown_grace_period");
     let (part, all) = (facts.text(name)?, facts.text(whole)?);
     let longer = parse_duration(part)? > parse_duration(all)?;
-    longer.then(|| problem(name, format!("{part} is longer than all of it, {all} ({whole})")))
+    longer.then(|| Problem::of(name, format!("{part} is longer than all of it, {all} ({whole})")))
 }
 
 fn check_images(facts: &Values<'_, '_>) -> Option<Problem> {
     let (low, high) = ("phase2.kubelet.image_gc_low_threshold", "phase2.kubelet.image_gc_high_threshold");
     let equal = facts.number(low)? == facts.number(high)?;
     equal.then(|| {
-        problem(low, format!("it must be smaller than {high}, and both are {}", facts.text(low).unwrap_or_default()))
+        Problem::of(
+            low,
+            format!("it must be smaller than {high}, and both are {}", facts.text(low).unwrap_or_default()),
+        )
     })
 }
 
@@ -128,7 +127,7 @@ fn check_node_labels(facts: &Values<'_, '_>) -> Option<Problem> {
         let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
         ["kubernetes.io", "k8s.io", "turnup.dev"].iter().any(|domain| within(prefix, domain))
     })?;
-    Some(problem(
+    Some(Problem::of(
         name,
         format!("{key} is a label of Kubernetes' own or turnup's; choose a name outside of kubernetes.io and k8s.io"),
     ))
@@ -146,7 +145,7 @@ fn check_heartbeats(facts: &Values<'_, '_>) -> Option<Problem> {
     let short = parse_duration(grace)? < least;
     short.then(|| {
         let least = least.as_secs();
-        problem(
+        Problem::of(
             name,
             format!("{grace} is less than {least}s: a node that reports every {every} ({period}) would count as lost"),
         )
@@ -158,14 +157,14 @@ fn check_controllers(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.controller_manager.controllers";
     let controllers = words(facts.text(name)?);
     let missing = !controllers.iter().any(|controller| controller == NEEDED);
-    missing.then(|| problem(name, format!("{NEEDED} is missing: old bootstrap tokens would stay; add it")))
+    missing.then(|| Problem::of(name, format!("{NEEDED} is missing: old bootstrap tokens would stay; add it")))
 }
 
 fn check_plugins(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.apiserver.disable_admission_plugins";
     let plugins = words(facts.text(name)?);
     let (plugin, why) = KEPT_PLUGINS.iter().find(|(kept, _)| plugins.iter().any(|plugin| plugin == kept))?;
-    Some(problem(name, format!("{plugin} cannot be disabled here: {why}")))
+    Some(Problem::of(name, format!("{plugin} cannot be disabled here: {why}")))
 }
 
 /// Images that were brought along have no registry to be pulled from.
@@ -174,7 +173,7 @@ fn check_pulls(facts: &Values<'_, '_>) -> Option<Problem> {
     words(facts.text(name)?).iter().find(|plugin| *plugin == "AlwaysPullImages")?;
     let why = "AlwaysPullImages keeps pods with images that were brought along from starting; \
                phase2.security.verify_image_credentials does without";
-    Some(problem(name, why))
+    Some(Problem::of(name, why))
 }
 
 /// The network and kube-proxy need rights there that the standards refuse.
@@ -182,7 +181,7 @@ fn check_exemptions(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.security.pod_security_exempt_namespaces";
     let namespaces = words(facts.text(name)?);
     let missing = !namespaces.iter().any(|namespace| namespace == "kube-system");
-    missing.then(|| problem(name, "kube-system is missing, where the network and kube-proxy run; add it"))
+    missing.then(|| Problem::of(name, "kube-system is missing, where the network and kube-proxy run; add it"))
 }
 
 /// etcd does not start otherwise.
@@ -192,7 +191,10 @@ fn check_elections(facts: &Values<'_, '_>) -> Option<Problem> {
     let (election, beat) = (facts.number(name)?, facts.number(heartbeat)?);
     let short = election < beat.saturating_mul(TIMES);
     short.then(|| {
-        problem(name, format!("{election} is less than {TIMES} times {beat} ({heartbeat}), and etcd would not start"))
+        Problem::of(
+            name,
+            format!("{election} is less than {TIMES} times {beat} ({heartbeat}), and etcd would not start"),
+        )
     })
 }
 
@@ -210,23 +212,24 @@ fn check_values(facts: &Values<'_, '_>) -> Vec<Problem> {
     {
         let pairs = words(facts.text(name).unwrap_or_default());
         let wrong = pairs.iter().find(|pair| pair.split_once('=').is_some_and(|(_, value)| !is_threshold(value)));
-        problems.extend(wrong.map(|pair| problem(name, format!("{pair}: expected an amount such as 100Mi, or 5%"))));
+        problems
+            .extend(wrong.map(|pair| Problem::of(name, format!("{pair}: expected an amount such as 100Mi, or 5%"))));
     }
     let duration = |name: &str| facts.text(name).and_then(parse_duration);
     let within = |name: &str, least: Duration| duration(name).is_some_and(|value| !value.is_zero() && value < least);
     if within("phase2.kubelet.image_maximum_gc_age", Duration::from_secs(121)) {
         let name = "phase2.kubelet.image_maximum_gc_age";
-        problems.push(problem(name, "it must be longer than 2m, the least age at which images are deleted, or 0s"));
+        problems.push(Problem::of(name, "it must be longer than 2m, the least age at which images are deleted, or 0s"));
     }
     for name in ["phase2.kubelet.shutdown_grace_period", "phase2.kubelet.shutdown_grace_period_critical"] {
         if within(name, Duration::from_secs(1)) {
-            problems.push(problem(name, "it must be at least 1s, or 0s"));
+            problems.push(Problem::of(name, "it must be at least 1s, or 0s"));
         }
     }
     let cpus = "phase2.kubelet.reserved_cpus";
     let is_set = |text: &str| text.chars().all(|letter| letter.is_ascii_digit() || ",-".contains(letter));
     if facts.text(cpus).is_some_and(|text| !is_set(text)) {
-        problems.push(problem(cpus, "expected numbers of CPUs, such as 0-1 or 0,2"));
+        problems.push(Problem::of(cpus, "expected numbers of CPUs, such as 0-1 or 0,2"));
     }
     problems
 }
@@ -243,19 +246,19 @@ fn check_encrypted(facts: &Values<'_, '_>) -> Option<Problem> {
         (is_word && group != "*") || (resource == "*" && !group.is_empty())
     };
     if kinds.is_empty() {
-        return Some(problem(name, "it is empty; name secrets, or switch phase2.security.encryption_at_rest off"));
+        return Some(Problem::of(name, "it is empty; name secrets, or switch phase2.security.encryption_at_rest off"));
     }
     if let Some(kind) = kinds.iter().find(|kind| !is_kind(kind)) {
         let why =
             format!("`{kind}` is no kind of objects; expected its plural name, such as secrets or deployments.apps");
-        return Some(problem(name, why));
+        return Some(Problem::of(name, why));
     }
     let twice = kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].contains(kind));
     if let Some((_, kind)) = twice {
-        return Some(problem(name, format!("{kind} is named twice")));
+        return Some(Problem::of(name, format!("{kind} is named twice")));
     }
     let at = kinds.iter().position(|kind| kind == ALL)?;
-    (at + 1 < kinds.len()).then(|| problem(name, format!("{ALL} covers what stands behind it; name it last")))
+    (at + 1 < kinds.len()).then(|| Problem::of(name, format!("{ALL} covers what stands behind it; name it last")))
 }
 
 /// Without one of these HTTP/2 has no cipher suite, and the API server does not start. TLS 1.3
@@ -267,10 +270,10 @@ fn check_ciphers(facts: &Values<'_, '_>) -> Option<Problem> {
     let suites = words(facts.text(name)?);
     if !suites.is_empty() && facts.text(TLS13) == Some("y") {
         let why = format!("TLS 1.3 chooses its suites itself ({TLS13}); leave it empty, or set {TLS13}=n");
-        return Some(problem(name, why));
+        return Some(Problem::of(name, why));
     }
     let missing = !suites.is_empty() && !NEEDED.iter().any(|needed| suites.iter().any(|suite| suite == needed));
-    missing.then(|| problem(name, format!("HTTP/2 needs {} or {}; add one", NEEDED[0], NEEDED[1])))
+    missing.then(|| Problem::of(name, format!("HTTP/2 needs {} or {}; add one", NEEDED[0], NEEDED[1])))
 }
 
 fn check_enabled(facts: &Values<'_, '_>) -> Option<Problem> {
@@ -278,12 +281,12 @@ fn check_enabled(facts: &Values<'_, '_>) -> Option<Problem> {
     let plugins = words(facts.text(name)?);
     let disabled = words(facts.text("phase2.apiserver.disable_admission_plugins").unwrap_or_default());
     if let Some(plugin) = plugins.iter().find(|plugin| disabled.contains(plugin)) {
-        return Some(problem(name, format!("{plugin} is among the disabled ones as well")));
+        return Some(Problem::of(name, format!("{plugin} is among the disabled ones as well")));
     }
     let off = facts.text("phase2.security.event_rate_limit") == Some("n");
     let without = |plugin: &&String| *plugin == "ImagePolicyWebhook" || (off && *plugin == "EventRateLimit");
     let plugin = plugins.iter().find(without)?;
-    Some(problem(name, format!("{plugin} needs a configuration, which no setting gives it")))
+    Some(Problem::of(name, format!("{plugin} needs a configuration, which no setting gives it")))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::format::parse_quantity;
+use super::format::{parse_quantity, split_package};
 use super::problem::Problem;
 use super::relations::words;
 use super::values::Values;
@@ -64,8 +64,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
         (DATA_DIR, judge_data_dir),
     ];
     let judged = rules.into_iter().map(|(name, judge)| (name, facts.text(name).and_then(judge)));
-    let mut problems: Vec<Problem> =
-        judged.filter_map(|(name, why)| Some(Problem::error(format!("{name}: {}", why?)).about(name))).collect();
+    let mut problems: Vec<Problem> = judged.filter_map(|(name, why)| Some(Problem::of(name, why?))).collect();
     problems.extend(check_kernel(facts));
     let name = "phase1.local.packages";
     let local = words(facts.text(name).unwrap_or_default()).into_iter().find(|package| !is_package(package));
@@ -129,11 +128,6 @@ fn judge_modules(text: &str) -> Option<String> {
     Some(format!("`{wrong}` is no name of a kernel module: letters, digits, _ and -"))
 }
 
-/// The part before `=`, and the version behind it.
-fn package_of(text: &str) -> (&str, Option<&str>) {
-    text.split_once('=').map_or((text, None), |(name, version)| (name, Some(version)))
-}
-
 /// What neither apt nor dnf takes for an option, a pattern or an order to remove it.
 fn is_package(name: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"+._:-".contains(&byte);
@@ -150,7 +144,7 @@ fn is_version(version: &str) -> bool {
 fn judge_packages(text: &str) -> Option<String> {
     let mut known = BTreeMap::new();
     words(text).into_iter().find_map(|package| {
-        let (name, version) = package_of(&package);
+        let (name, version) = split_package(&package);
         if !is_package(name) {
             return Some(format!("`{name}` is no name of a package"));
         }

@@ -32,10 +32,6 @@ pub(super) fn check(facts: &Values<'_, '_>, taken: &Taken) -> Vec<Problem> {
     problems
 }
 
-fn problem(name: &str, why: impl std::fmt::Display) -> Problem {
-    Problem::error(format!("{name}: {why}")).about(name)
-}
-
 fn life<'f>(facts: &'f Values<'_, '_>, name: &str) -> Option<(&'f str, Duration)> {
     let text = facts.text(name)?;
     Some((text, parse_duration(text)?))
@@ -45,19 +41,20 @@ fn check_lifetimes(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some((text, leaf)) = life(facts, LEAF) {
         if leaf < DAY {
-            problems.push(problem(LEAF, format!("{text} is less than a day (24h): nothing renews them that often")));
+            problems
+                .push(Problem::of(LEAF, format!("{text} is less than a day (24h): nothing renews them that often")));
         }
         if let Some((of_authority, _)) = life(facts, AUTHORITY).filter(|(_, authority)| leaf >= *authority) {
-            problems.push(problem(LEAF, format!("{text} must be shorter than {of_authority} ({AUTHORITY})")));
+            problems.push(Problem::of(LEAF, format!("{text} must be shorter than {of_authority} ({AUTHORITY})")));
         }
     }
     if let Some((text, token)) = life(facts, TOKEN) {
         if token > DAY {
-            problems.push(problem(TOKEN, format!("{text} is more than a day (24h)")));
+            problems.push(Problem::of(TOKEN, format!("{text} is more than a day (24h)")));
         }
         if let Some((limit, _)) = life(facts, HOST).filter(|(_, host)| token < *host) {
             let why = format!("{text} is shorter than {limit} ({HOST}), in which a host must have used its token");
-            problems.push(problem(TOKEN, why));
+            problems.push(Problem::of(TOKEN, why));
         }
     }
     problems
@@ -67,13 +64,13 @@ fn check_times(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for name in [HOST, PHASE] {
         if let Some((text, _)) = life(facts, name).filter(|(_, limit)| *limit < Duration::from_mins(1)) {
-            problems.push(problem(name, format!("{text} is less than a minute (1m)")));
+            problems.push(Problem::of(name, format!("{text} is less than a minute (1m)")));
         }
     }
     if let (Some((text, host)), Some((whole, phase))) = (life(facts, HOST), life(facts, PHASE))
         && host > phase
     {
-        problems.push(problem(HOST, format!("{text} is longer than {whole} ({PHASE})")));
+        problems.push(Problem::of(HOST, format!("{text} is longer than {whole} ({PHASE})")));
     }
     problems
 }
@@ -84,7 +81,7 @@ fn check_room(facts: &Values<'_, '_>) -> Option<Problem> {
     let (most, count) = (facts.number(PARALLEL)?, facts.number(hosts)?);
     let needed = count / 2 + 1;
     (most < needed).then(|| {
-        problem(PARALLEL, format!("of {count} members of etcd ({hosts}) {needed} must start together, not {most}"))
+        Problem::of(PARALLEL, format!("of {count} members of etcd ({hosts}) {needed} must start together, not {most}"))
     })
 }
 
@@ -93,7 +90,7 @@ fn check_node_ports(facts: &Values<'_, '_>, taken: &Taken) -> Option<Problem> {
     let range = facts.number(first)?..=facts.number(last)?;
     for name in ["phase2.api_port", "phase1.ssh.port"] {
         if let Some(port) = facts.number(name).filter(|port| range.contains(port)) {
-            return Some(problem(
+            return Some(Problem::of(
                 first,
                 format!("port {port} ({name}) lies within {} to {}", range.start(), range.end()),
             ));
@@ -102,7 +99,7 @@ fn check_node_ports(facts: &Values<'_, '_>, taken: &Taken) -> Option<Problem> {
     let (ports, owner) =
         taken.iter().find(|(ports, _)| ports.start() <= range.end() && range.start() <= ports.end())?;
     let shown = format!("{} to {}", range.start(), range.end());
-    Some(problem(first, format!("port {} is taken by {owner} and lies within {shown}", ports.start())))
+    Some(Problem::of(first, format!("port {} is taken by {owner} and lies within {shown}", ports.start())))
 }
 
 /// Without its key the authority cannot sign, and every kubelet needs a certificate from it.
@@ -110,7 +107,7 @@ fn check_authority(facts: &Values<'_, '_>) -> Option<Problem> {
     let (name, certificate) = ("phase2.pki.ca_key_file", "phase2.pki.ca_cert_file");
     facts.text(certificate).filter(|file| !file.is_empty())?;
     facts.text(name).filter(|file| file.is_empty())?;
-    Some(problem(name, format!("the authority of {certificate} needs its key here")))
+    Some(Problem::of(name, format!("the authority of {certificate} needs its key here")))
 }
 
 fn check_key_service(facts: &Values<'_, '_>) -> Vec<Problem> {
@@ -124,7 +121,7 @@ fn check_key_service(facts: &Values<'_, '_>) -> Vec<Problem> {
         let why = format!(
             "{socket} lies in {directory}, all of which the API server would see; give it a directory of its own"
         );
-        problems.push(problem(name, why));
+        problems.push(Problem::of(name, why));
     }
     let files = facts.records("phase2.host.file_assets");
     let is_pod = |file: &serde_json::Value| {
@@ -148,8 +145,9 @@ fn check_key_type(facts: &Values<'_, '_>) -> Option<Problem> {
     let (suites, algorithm) = (words(facts.text(name)?), facts.text(keys)?);
     let kind = if algorithm.starts_with("rsa") { "_RSA_" } else { "_ECDSA_" };
     let fitting = suites.is_empty() || suites.iter().any(|suite| suite.contains(kind));
-    (!fitting)
-        .then(|| problem(name, format!("none of them works with keys of {algorithm} ({keys}); add one with {kind}")))
+    (!fitting).then(|| {
+        Problem::of(name, format!("none of them works with keys of {algorithm} ({keys}); add one with {kind}"))
+    })
 }
 
 /// kubelet starts with the static memory manager only when memory is reserved, in absolute numbers.
@@ -164,11 +162,12 @@ fn check_memory(facts: &Values<'_, '_>) -> Vec<Problem> {
     };
     let mut problems = Vec::new();
     if ["phase2.kubelet.system_reserved", "phase2.kubelet.kube_reserved"].iter().all(|one| memory(one).is_none()) {
-        problems.push(problem(name, "Static needs reserved memory; set phase2.kubelet.system_reserved=memory=512Mi"));
+        problems
+            .push(Problem::of(name, "Static needs reserved memory; set phase2.kubelet.system_reserved=memory=512Mi"));
     }
     let hard = words(facts.text("phase2.kubelet.eviction_hard").unwrap_or_default());
     if hard.iter().any(|pair| pair.starts_with("memory.available=") && pair.ends_with('%')) {
-        problems.push(problem(
+        problems.push(Problem::of(
             name,
             "Static needs memory.available of phase2.kubelet.eviction_hard in bytes, not in percent",
         ));

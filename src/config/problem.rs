@@ -34,6 +34,11 @@ impl Problem {
         Self { level: ProblemLevel::Error, symbol: None, at: None, message: message.into() }
     }
 
+    /// What is wrong with one setting.
+    pub(super) fn of(setting: &str, why: impl std::fmt::Display) -> Self {
+        Self::error(format!("{setting}: {why}")).about(setting)
+    }
+
     pub(super) fn notice(message: impl Into<String>) -> Self {
         Self { level: ProblemLevel::Notice, symbol: None, at: None, message: message.into() }
     }

@@ -20,7 +20,7 @@ const TAKEN: [&str; 9] = ["/etc", "/usr", "/run", "/dev", "/proc", "/sys", "/tmp
 
 /// Everything that is wrong with them.
 pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
-    let problem = |name: &'static str| move |why: String| Problem::error(format!("{name}: {why}")).about(name);
+    let problem = |name: &'static str| move |why: String| Problem::of(name, why);
     let mirrors = facts.records(MIRRORS);
     let mut problems: Vec<Problem> = mirrors.iter().filter_map(judge_mirrors).map(problem(MIRRORS)).collect();
     problems.extend(judge_data_dir(facts).map(problem(DATA_DIR)));

@@ -27,6 +27,7 @@ pub(crate) use shape::Field;
 pub use taint::Taint;
 use text::expect;
 pub use text::parse_duration;
+pub(crate) use text::split_package;
 
 /// What the text of a string setting must look like.
 #[derive(Clone, Debug, PartialEq, Eq)]

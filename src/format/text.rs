@@ -151,6 +151,12 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     Duration::try_from(parsed).ok()
 }
 
+/// The name of a package, and the version behind `=` that it is pinned to.
+#[must_use]
+pub(crate) fn split_package(text: &str) -> (&str, Option<&str>) {
+    text.split_once('=').map_or((text, None), |(name, version)| (name, Some(version)))
+}
+
 pub(super) fn is_quantity(text: &str) -> bool {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     let (number, suffix) = text.split_at(digits);

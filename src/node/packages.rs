@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Class, Error, Result};
 use crate::exec::{Failure, OnDeath, Run, signals};
+use crate::format::split_package;
 
 /// How long the package manager may take, waiting for others of its kind included.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -99,11 +100,6 @@ fn apt(words: &[&str]) -> Run {
     environment(Run::new("apt-get").args(["--quiet", &lock]).args(keep).args(words.iter().copied()))
 }
 
-/// The part before `=`, and the version behind it.
-pub(super) fn package_of(text: &str) -> (&str, Option<&str>) {
-    text.split_once('=').map_or((text, None), |(name, version)| (name, Some(version)))
-}
-
 /// Those of these packages that the host lacks, or has in another version than the pinned one.
 pub(super) fn find_missing(wanted: &[String]) -> Result<Vec<String>> {
     if wanted.is_empty() {
@@ -111,7 +107,7 @@ pub(super) fn find_missing(wanted: &[String]) -> Result<Vec<String>> {
     }
     let manager = Manager::find(wanted)?;
     let is_missing = |package: &&String| {
-        let (name, version) = package_of(package);
+        let (name, version) = split_package(package);
         let found = manager.installed(name);
         found.is_empty() || version.is_some_and(|version| !found.iter().any(|found| found == version))
     };
@@ -121,7 +117,7 @@ pub(super) fn find_missing(wanted: &[String]) -> Result<Vec<String>> {
 /// Reads the lists of packages again, and tells the names of all that will be on the host once
 /// these are installed and are not yet, as far as the package manager says it.
 pub(super) fn prepare(missing: &[String]) -> Result<Vec<String>> {
-    let names = || missing.iter().map(|package| package_of(package).0);
+    let names = || missing.iter().map(|package| split_package(package).0);
     let manager = Manager::find(missing)?;
     let new: Vec<String> = names().filter(|name| manager.installed(name).is_empty()).map(str::to_owned).collect();
     if manager == Manager::Dnf {

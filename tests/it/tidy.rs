@@ -45,7 +45,7 @@ const MODULES: &[(&str, &str)] = &[
         "provision",
         "artifacts atomic_file change cloud cluster config document exec failpoint format input inventory parallel phase state unknown",
     ),
-    ("node", "artifacts atomic_file change cloud document exec failpoint input inventory parallel"),
+    ("node", "artifacts atomic_file change cloud document exec failpoint format input inventory parallel"),
     (
         "bootstrap",
         "artifacts atomic_file change cloud cluster component config document exec input inventory node parallel phase provision state unknown",
