@@ -8,7 +8,7 @@ use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 use super::editors::{draw_field, expected, judge};
 use super::theme::Theme;
 use super::wrap::wrap;
-use super::{Drawn, details, shorten};
+use super::{Drawn, details, lists, shorten};
 use crate::wizard::guide::{Answer, Guide, refusals, summary};
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
@@ -49,17 +49,16 @@ fn answer_area(area: Rect) -> Rect {
 /// The options that have room, and the first of them.
 fn options_shown(count: usize, cursor: usize, answer: Rect) -> (Rect, usize) {
     let height = count.min(usize::from(answer.height / 2).max(3));
-    let first = cursor.saturating_sub(height / 2).min(count.saturating_sub(height));
-    (Rect { width: answer.width.min(60), height: super::frame::to_u16(height), ..answer }, first)
+    let area = Rect { width: answer.width.min(60), height: super::frame::to_u16(height), ..answer };
+    (area, lists::first_shown(cursor, count, area))
 }
 
 /// What a click means: the cursor goes to an option, a second click takes it.
 pub(super) fn hit(guide: &Guide, body: Rect, at: Position) -> Option<Msg> {
     let Answer::Options { options, cursor } = &guide.answer else { return None };
-    let (area, first) = options_shown(options.len(), *cursor, answer_area(question_area(body)));
-    let line = first + usize::from(at.y.checked_sub(area.y)?);
-    let is_there = area.contains(at) && line < options.len();
-    is_there.then_some(if line == *cursor { Msg::Accept } else { Msg::Select(line) })
+    let (area, _) = options_shown(options.len(), *cursor, answer_area(question_area(body)));
+    let line = lists::line_at(*cursor, options.len(), area, at)?;
+    Some(if line == *cursor { Msg::Accept } else { Msg::Select(line) })
 }
 
 /// The question.

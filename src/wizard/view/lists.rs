@@ -120,7 +120,7 @@ fn way_to(model: &Model, node: kconfig::NodeId) -> String {
 }
 
 /// The line at the top of a list, so that the cursor is in the middle.
-fn first_shown(cursor: usize, count: usize, area: Rect) -> usize {
+pub(super) fn first_shown(cursor: usize, count: usize, area: Rect) -> usize {
     let height = usize::from(area.height);
     cursor.saturating_sub(height / 2).min(count.saturating_sub(height))
 }
