@@ -110,6 +110,12 @@ impl Endpoint {
     pub fn host_for_nodes(&self) -> &str {
         self.internal_host.as_deref().unwrap_or(&self.host)
     }
+
+    /// The API's URL there.
+    #[must_use]
+    pub fn url_for_nodes(&self) -> String {
+        format!("https://{}:{}", self.host_for_nodes(), self.port)
+    }
 }
 
 /// One host.
@@ -267,6 +273,13 @@ impl Role {
 }
 
 impl Inventory {
+    /// One of these hosts, without groups and volumes, which only clouds have.
+    #[must_use]
+    pub fn of_hosts(cluster: &str, target: &dyn std::fmt::Display, api: Endpoint, hosts: Vec<Host>) -> Self {
+        let (cluster, target) = (cluster.to_owned(), target.to_string());
+        Self { schema: SCHEMA.into(), cluster, target, api, hosts, groups: Vec::new(), volumes: Vec::new() }
+    }
+
     /// Parses and checks an inventory; `path` is only for the messages.
     pub fn parse(path: &str, text: &str) -> Result<Self> {
         document::parse(path, text).map(Self::sorted)

@@ -22,16 +22,13 @@ use crate::inventory::Role;
 use crate::node::layout::{self, unit_file};
 use crate::node::node_config::{Content, File, NodeConfig, Unit};
 
+use super::component::COMPONENTS;
 use super::node_target::NodeTarget;
 use super::template;
 
-/// Where turnup writes the names of `phase2.host.extra_hosts`.
-const HOSTS_FILE: &str = "/etc/hosts";
 const FILES: &str = "phase2.host.file_assets";
 const HOOKS: &str = "phase2.host.hooks";
 const PODS: &str = "phase2.host.static_pods";
-/// The static pods of turnup's own.
-const OWN_PODS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 /// Larger content does not belong in a file that the user reads.
 const LARGEST: u64 = 1 << 20;
 /// Permission bits of a file of which nothing else is said: as kops has them.
@@ -99,7 +96,7 @@ impl Assets {
             let files = node_config.files.iter().filter(|other| is_here(&other.path)).count();
             let binary = node_config.binaries.iter().any(|binary| is_here(&binary.path));
             let unit = node_config.units.iter().any(|unit| is_here(&unit_file(&unit.name)));
-            let names = is_here(HOSTS_FILE) && !node_config.extra_hosts.is_empty();
+            let names = is_here(layout::HOSTS_FILE) && !node_config.extra_hosts.is_empty();
             if files > 1 || binary || unit || names {
                 return Err(Error::config(format!("{FILES}: turnup writes {} itself", file.path))
                     .hint("leave that file out; what it should say may have a setting: turnup config list"));
@@ -186,7 +183,7 @@ fn judge_pod(text: &str) -> std::result::Result<String, String> {
     let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let format: Format = "dns-name".parse()?;
     format.validate(name).map_err(|why| format!("metadata.name: {why}"))?;
-    if OWN_PODS.contains(&name) {
+    if COMPONENTS.iter().any(|component| component.name == name) {
         return Err(format!("{name} is a pod of turnup's own; give it another name"));
     }
     let has_containers = value.pointer("/spec/containers").and_then(Value::as_array).is_some_and(|all| !all.is_empty());

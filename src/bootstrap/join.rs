@@ -91,9 +91,9 @@ impl Join {
     }
 
     fn kubeconfig(&self, token: &Token) -> Result<Zeroizing<String>> {
-        let (cluster, api) = (&self.node.cluster, &self.node.inventory.api);
+        let cluster = &self.node.cluster;
         let authority = Pki::of(cluster).text("ca", "crt")?;
-        let server = format!("https://{}:{}", api.host_for_nodes(), api.port);
+        let server = self.node.inventory.api.url_for_nodes();
         let identity = Identity::Token(token.text());
         Ok(kubeconfig::render(&cluster.settings.name, &server, &authority, "bootstrap", &identity).into())
     }

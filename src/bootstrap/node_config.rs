@@ -51,6 +51,12 @@ pub fn node_of(path: &str) -> Option<&str> {
     path.strip_prefix(DIRECTORY)?.strip_prefix('/')?.strip_suffix(".json")
 }
 
+/// The node config that was written for a host; none where there is none of this version.
+pub(super) fn find_written(cluster: &Cluster, host: &str) -> Result<Option<NodeConfig>> {
+    let bytes = cluster.store.read(file_of(host))?.unwrap_or_default();
+    Ok(NodeConfig::parse("", &String::from_utf8_lossy(&bytes)).ok())
+}
+
 /// Where the facts of a host lie below the cluster's directory.
 pub(super) fn facts_file(host: &str) -> String {
     format!("outputs/facts/{host}.json")
@@ -228,8 +234,7 @@ impl NodeConfigs<'_> {
         }
         let identity = Identity::Files { certificate: CLIENT_CERTIFICATE, key: CLIENT_CERTIFICATE };
         if host.role == Role::Worker {
-            let (name, api) = (&self.cluster.settings.name, &self.inventory.api);
-            let server = format!("https://{}:{}", api.host_for_nodes(), api.port);
+            let (name, server) = (&self.cluster.settings.name, self.inventory.api.url_for_nodes());
             let config = kubeconfig::config(name, &server, &files.pki.text("ca", "crt")?, "kubelet", &identity);
             files.yaml(layout::KUBELET_KUBECONFIG, config);
             // Until it has joined, kubelet asks for its certificate with another kubeconfig, and

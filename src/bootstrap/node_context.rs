@@ -20,7 +20,7 @@ use super::base_config;
 use super::contents::Secrets;
 use super::firewall;
 use super::host_connection::HostConnection;
-use super::node_config::{NodeConfigs, facts_file, file_of, find_facts};
+use super::node_config::{NodeConfigs, facts_file, find_facts, find_written};
 use super::node_metadata::Nodes;
 use super::pki::Leaf;
 use super::rolling_lock::RollingLock;
@@ -92,9 +92,7 @@ impl NodeContext {
     /// The node config that the step before has written; the placeholder that stands for it as long
     /// as it has not.
     pub(super) fn written_complete(&self, host: &str) -> Result<std::result::Result<NodeConfig, String>> {
-        let bytes = self.cluster.store.read(file_of(host))?.unwrap_or_default();
-        let node_config = NodeConfig::parse("", &String::from_utf8_lossy(&bytes));
-        Ok(node_config.map_err(|_| unknown::after(&NODE_CONFIG.on(host))))
+        Ok(find_written(&self.cluster, host)?.ok_or_else(|| unknown::after(&NODE_CONFIG.on(host))))
     }
 
     /// Asks the host itself whether it still is what it was made.

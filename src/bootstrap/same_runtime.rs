@@ -7,11 +7,10 @@ use std::collections::BTreeSet;
 
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
-use crate::node::NodeConfig;
 use crate::phase::StepId;
 use crate::state::State;
 
-use super::node_config::{file_of, find_facts};
+use super::node_config::{find_facts, find_written};
 use super::runtime::ContainerRuntime;
 use super::usual_facts::usual_facts;
 
@@ -25,8 +24,7 @@ pub fn require_same_runtimes(cluster: &Cluster) -> Result<()> {
     let (Ok(Some(inventory)), Ok(state)) = (cluster.find_inventory(), cluster.store.state()) else { return Ok(()) };
     let (mut first, mut hosts) = (None, BTreeSet::new());
     for host in inventory.hosts.iter().filter(|host| was_started(&state, &host.name)) {
-        let bytes = cluster.store.read(file_of(&host.name))?.unwrap_or_default();
-        let Ok(before) = NodeConfig::parse("", &String::from_utf8_lossy(&bytes)) else { continue };
+        let Some(before) = find_written(cluster, &host.name)? else { continue };
         let facts = find_facts(cluster, &host.name).ok().flatten().unwrap_or_else(usual_facts);
         let now = ContainerRuntime { cluster, facts: &facts, pause: "" }.decided();
         if let Some((setting, was, is)) = before.runtime.find_difference(&now) {
@@ -53,6 +51,7 @@ mod tests {
 
     use std::path::Path;
 
+    use super::super::node_config::file_of;
     use super::super::node_config::tests::with_configs;
     use super::*;
     use crate::config::{Settings, TreeSource};

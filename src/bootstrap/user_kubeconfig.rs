@@ -44,8 +44,8 @@ pub(super) fn sync(cluster: &Cluster, own: &Value) -> Result<()> {
     if !cluster.settings.kubeconfig.merge {
         return take_out(cluster);
     }
-    let wanted = wanted(cluster)?;
     let known: Option<Record> = cluster.store.read_json(RECORD)?;
+    let wanted = wanted(cluster, known.as_ref())?;
     if known.as_ref().is_some_and(|known| *known != wanted) {
         take_out(cluster)?;
     }
@@ -81,16 +81,18 @@ pub(super) fn find_fault(cluster: &Cluster, own: &Value) -> Result<Option<String
     if !cluster.settings.kubeconfig.merge {
         return Ok(known.map(|known| format!("{} still has the cluster", known.file.display())));
     }
-    let wanted = wanted(cluster)?;
+    let wanted = wanted(cluster, known.as_ref())?;
     let is_there =
         known.as_ref() == Some(&wanted) && entries::has(&read(&wanted.file)?, &Entries::of(own, &wanted.context));
     Ok((!is_there).then(|| format!("{} does not have the cluster", wanted.file.display())))
 }
 
 /// The file that kubectl would write to, and the name. Entries stay in the file where they are.
-fn wanted(cluster: &Cluster) -> Result<Record> {
+fn wanted(cluster: &Cluster, known: Option<&Record>) -> Result<Record> {
     let context = cluster.settings.kubeconfig.context.clone();
-    let known: Option<Record> = cluster.store.read_json(RECORD)?;
+    if let Some(known) = known.filter(|known| known.file.is_file()) {
+        return Ok(Record { file: known.file.clone(), context });
+    }
     let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
     // turnup's own is no place for a copy of itself.
     let listed: Vec<PathBuf> = std::env::split_paths(&listed)
@@ -98,9 +100,6 @@ fn wanted(cluster: &Cluster) -> Result<Record> {
         .map(|path| cluster.work_dir.join(path))
         .filter(|path| !path.starts_with(cluster.store.dir()))
         .collect();
-    if let Some(known) = known.filter(|known| known.file.is_file()) {
-        return Ok(Record { context, ..known });
-    }
     if let Some(file) = listed.iter().find(|path| path.is_file()).or(listed.last()) {
         return Ok(Record { file: file.clone(), context });
     }

@@ -198,15 +198,7 @@ fn imagined_inventory(cluster: &Cluster) -> Inventory {
     };
     let hosts = vec![host("control-plane-0", Role::ControlPlane, 1), host("worker-0", Role::Worker, 2)];
     let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port, internal_host: None };
-    Inventory {
-        schema: inventory::SCHEMA.into(),
-        cluster: cluster.settings.name.clone(),
-        target: cluster.settings.target.to_string(),
-        api,
-        hosts,
-        groups: Vec::new(),
-        volumes: Vec::new(),
-    }
+    Inventory::of_hosts(&cluster.settings.name, &cluster.settings.target, api, hosts)
 }
 
 /// The phase that renders a file; none for other files of the cluster's directory.

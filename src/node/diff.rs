@@ -36,7 +36,7 @@ pub(crate) fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> 
         }
     }
     if let Some((now, wanted)) = hosts_file::find_difference(&node_config.extra_hosts)? {
-        let change = Change::new(Verb::Update, "file", hosts_file::FILE);
+        let change = Change::new(Verb::Update, "file", layout::HOSTS_FILE);
         changes.push(change.with_lines(line_diff(&now, &wanted)));
     }
     for directory in &node_config.directories {

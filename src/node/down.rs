@@ -194,7 +194,7 @@ impl Down<'_> {
             }
         }
         if hosts_file::ensure(&BTreeMap::new())? {
-            self.told(format!("put back {}", hosts_file::FILE))?;
+            self.told(format!("put back {}", layout::HOSTS_FILE))?;
         }
         // Last, for the files of a package may be among those that were put back.
         let installed = restore_log.packages();

@@ -9,21 +9,20 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::input;
 
+use super::layout::HOSTS_FILE;
 use super::task;
 
-/// The file.
-pub(super) const FILE: &str = "/etc/hosts";
 /// The end of a line of ours.
 const MARK: &str = " # turnup: phase2.host.extra_hosts";
 
 /// Writes the lines of these names, and removes those of others.
 pub(super) fn ensure(names: &BTreeMap<String, IpAddr>) -> Result<bool> {
-    ensure_in(Path::new(FILE), names)
+    ensure_in(Path::new(HOSTS_FILE), names)
 }
 
 /// The lines that are there and that should be there, where they differ.
 pub(super) fn find_difference(names: &BTreeMap<String, IpAddr>) -> Result<Option<(String, String)>> {
-    let now = read(Path::new(FILE))?;
+    let now = read(Path::new(HOSTS_FILE))?;
     let wanted = with_names(&now, names);
     Ok((now != wanted).then_some((now, wanted)))
 }

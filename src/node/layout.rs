@@ -15,6 +15,8 @@ pub(crate) const CTR: &str = "/opt/turnup/bin/ctr";
 /// The client of etcd, on the hosts of the control plane.
 pub(crate) const ETCDCTL: &str = "/opt/turnup/bin/etcdctl";
 
+/// Where the names of `phase2.host.extra_hosts` are.
+pub(crate) const HOSTS_FILE: &str = "/etc/hosts";
 /// The systemd units of ours.
 pub(crate) const UNITS: &str = "/etc/systemd/system";
 /// The configuration of Kubernetes.

@@ -207,7 +207,7 @@ impl NodeSetup<'_> {
         self.node_config.units.iter().try_for_each(require_open_files)?;
         if !self.node_config.extra_hosts.is_empty() {
             let changed = hosts_file::ensure(&self.node_config.extra_hosts)?;
-            self.note(changed, hosts_file::FILE)?;
+            self.note(changed, layout::HOSTS_FILE)?;
         }
         for directory in &self.node_config.directories {
             let changed = task::ensure_directory(directory)?;
@@ -255,7 +255,7 @@ impl NodeSetup<'_> {
     fn remove_superseded(&mut self) -> Result<()> {
         let Some(mut restore_log) = RestoreLog::read()? else { return Ok(()) };
         if self.node_config.extra_hosts.is_empty() && hosts_file::ensure(&BTreeMap::new())? {
-            self.report(&NodeEvent::Changed(format!("put back {}", hosts_file::FILE)))?;
+            self.report(&NodeEvent::Changed(format!("put back {}", layout::HOSTS_FILE)))?;
         }
         let old: Vec<RestoreEntry> = restore_log.find_superseded(self.node_config).into_iter().cloned().collect();
         if old.is_empty() {

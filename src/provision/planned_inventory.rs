@@ -44,15 +44,8 @@ pub(super) fn write(cluster: &Cluster, changed: Option<&BTreeSet<String>>) -> Re
         hosts.push(planned(cluster, host, role, instance(host)?)?);
     }
     let api = Endpoint { host: api_address(&all)?.to_string(), port: cluster.settings.api_port, internal_host: None };
-    cluster.write_inventory(&Inventory {
-        schema: inventory::SCHEMA.into(),
-        cluster: cluster.settings.name.clone(),
-        target: cluster.settings.target.to_string(),
-        api,
-        hosts,
-        groups: Vec::new(),
-        volumes: Vec::new(),
-    })
+    let (name, target) = (&cluster.settings.name, &cluster.settings.target);
+    cluster.write_inventory(&Inventory::of_hosts(name, target, api, hosts))
 }
 
 /// The address of a host's resource in the module of the local target.

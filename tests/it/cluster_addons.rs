@@ -84,6 +84,11 @@ fn web(agnhost: &str) -> String {
     )
 }
 
+/// A connection from a pod.
+fn connect(site: &Site, place: &str, timeout: &str) -> Result<String, String> {
+    site.try_kubectl(&["exec", "deployment/web", "--namespace=shop", "--", "/agnhost", "connect", place, timeout])
+}
+
 fn settings_of_the_dns_show_in_its_answers(site: &Site) {
     site.ok(&[
         "config",
@@ -101,17 +106,7 @@ fn settings_of_the_dns_show_in_its_answers(site: &Site) {
         assert!(corefile.contains(line), "{line}: {corefile}");
     }
     let start = Instant::now();
-    let ask = [
-        "exec",
-        "deployment/web",
-        "--namespace=shop",
-        "--",
-        "/agnhost",
-        "connect",
-        "web.corp.example:80",
-        "--timeout=3s",
-    ];
-    while let Err(said) = site.try_kubectl(&ask) {
+    while let Err(said) = connect(site, "web.corp.example:80", "--timeout=3s") {
         assert!(start.elapsed() < RELOAD, "the stub domain: {said}");
         std::thread::sleep(Duration::from_secs(2));
     }
@@ -144,16 +139,7 @@ fn settings_of_the_network_show_on_the_hosts(site: &Site) {
     let position = |text: &str| rules.find(text).ok_or_else(|| format!("{text}: {rules}")).unwrap();
     assert!(position(rule) < position("masquerade"), "{rules}");
     // A Service works by the new rules.
-    site.kubectl(&[
-        "exec",
-        "deployment/web",
-        "--namespace=shop",
-        "--",
-        "/agnhost",
-        "connect",
-        "10.96.0.80:80",
-        "--timeout=5s",
-    ]);
+    connect(site, "10.96.0.80:80", "--timeout=5s").unwrap();
     site.ok(&["validate"]);
     // And back: kube-proxy takes the rules of the other mode away.
     site.ok(&["config", "unset", "phase2.proxy_mode", "phase2.overrides"]);

@@ -25,17 +25,17 @@ use crate::document::Document as _;
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::inventory::{Inventory, Role};
+use crate::node::Facts;
 use crate::node::boot_config::{self, BootConfig, Expected, Placeholder};
 use crate::node::layout;
 use crate::node::node_config::{CSR_APPROVER_UNIT, Unit};
-use crate::node::{Facts, NodeConfig};
 use crate::state::Store;
 
 use super::assets::Assets;
 use super::csr_approver::{self, Policy};
 use super::firewall::Neighbors;
 use super::kubeconfig::{self, Identity};
-use super::node_config::{file_of, find_facts};
+use super::node_config::{find_facts, find_written};
 use super::node_config_builder::{NodeConfigBuilder, with_placeholders};
 use super::node_target::{Group, NodeTarget};
 use super::pki::{Authority, Pki};
@@ -298,11 +298,10 @@ fn require_size(target: Target, group: &Group, document: &UserDataDocument, size
 pub fn is_approved_by(cluster: &Cluster, inventory: &Inventory, group: &Group) -> Result<bool> {
     let flag = csr_approver::group_flag(&group.name, &group.name_prefix);
     for host in inventory.control_planes() {
-        let text = cluster.store.read(file_of(&host.name))?.unwrap_or_default();
-        let node_config = NodeConfig::parse(&host.name, &String::from_utf8_lossy(&text));
+        let node_config = find_written(cluster, &host.name)?;
         let approves =
             |unit: &Unit| unit.name == CSR_APPROVER_UNIT && unit.text.split_whitespace().any(|word| word == flag);
-        if !node_config.is_ok_and(|node_config| node_config.units.iter().any(approves)) {
+        if !node_config.is_some_and(|node_config| node_config.units.iter().any(approves)) {
             return Ok(false);
         }
     }

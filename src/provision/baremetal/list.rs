@@ -4,7 +4,7 @@
 use crate::artifacts::Digest;
 use crate::cluster::{Bastion, SshSettings};
 use crate::error::{Error, Result};
-use crate::inventory::{self, Endpoint, Host, Inventory, JumpHost, ListedHost, Role, SshAccess, scan_command};
+use crate::inventory::{Endpoint, Host, Inventory, JumpHost, ListedHost, Role, SshAccess, scan_command};
 
 /// In `ssh_jump`: this host is reached without the bastion that all others have.
 const NO_JUMP: &str = "none";
@@ -35,15 +35,8 @@ impl List<'_> {
         let control_plane = hosts.iter().find(|host| host.role == Role::ControlPlane);
         let own = control_plane.map(|host| host.address.to_string()).unwrap_or_default();
         let host = if self.api_host.is_empty() { own } else { self.api_host.to_owned() };
-        let inventory = Inventory {
-            schema: inventory::SCHEMA.into(),
-            cluster: self.cluster.to_owned(),
-            target: "baremetal".into(),
-            api: Endpoint { host, port: self.api_port, internal_host: None },
-            hosts,
-            groups: Vec::new(),
-            volumes: Vec::new(),
-        };
+        let api = Endpoint { host, port: self.api_port, internal_host: None };
+        let inventory = Inventory::of_hosts(self.cluster, &"baremetal", api, hosts);
         Inventory::from_value("phase1.baremetal.hosts", &serde_json::to_value(&inventory).unwrap_or_default())
     }
 
