@@ -20,7 +20,7 @@ use super::assets::Assets;
 use super::base_config;
 use super::configuration;
 use super::credentials;
-use super::csr_approver::Policy;
+use super::csr_approver::{Policy, role_label};
 use super::delete_nodes::DeleteNodes;
 use super::etcd_members::{Member, Members};
 use super::etcd_step::{self, EtcdMembers};
@@ -370,8 +370,7 @@ impl LabelNodes {
     fn metadata(&self, host: &Host) -> Result<NodeMetadata> {
         let (cluster, inventory) = (&self.0.cluster, &self.0.inventory);
         let record = groups::find_record(cluster, host)?;
-        let role = format!("node-role.kubernetes.io/{}", host.role.name());
-        let own = [role, MANAGED.to_owned()].map(|label| (label, String::new()));
+        let own = [role_label::of(host.role), MANAGED.to_owned()].map(|label| (label, String::new()));
         let mut labels = cluster.settings.node_labels.clone();
         labels.extend(record.map(|record| record.labels.clone()).unwrap_or_default());
         labels.extend(host.node_labels().into_iter().chain(own));

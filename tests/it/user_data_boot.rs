@@ -124,6 +124,15 @@ fn condition<'n>(node: &'n Value, name: &str) -> &'n Value {
     conditions.iter().find(|condition| condition["type"] == name).unwrap()
 }
 
+/// No kubelet may give itself this label.
+fn its_role_comes_from_the_control_plane(site: &Site) {
+    let start = Instant::now();
+    while node(site).unwrap()["metadata"]["labels"]["node-role.kubernetes.io/worker"] != "" {
+        assert!(start.elapsed() < JOIN, "{:#?}", node(site));
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
 /// Waits until the Node is Ready and has said so since.
 fn wait_until_ready(site: &Site, since: &str) -> Value {
     let start = Instant::now();
@@ -185,6 +194,7 @@ fn a_host_joins_by_its_user_data_alone() {
     assert!(files > 10, "turnup, binaries, images: {files}");
     assert_eq!(mirror.resumed.load(Ordering::SeqCst), files, "each was cut once and gone on with");
     assert_eq!(first["metadata"]["labels"]["disk"], "fast");
+    its_role_comes_from_the_control_plane(&site);
     looks_as_it_should(&site);
 
     its_kubelet_serves(&site);

@@ -5,13 +5,14 @@
 //! (`client`), and the certificate with which its kubelet serves logs and exec (`serving`).
 //! Kubernetes approves neither by itself. Hosts come and go between two runs of turnup, so a unit
 //! on each control-plane host looks again and again. What is decided is decided about the very
-//! object that was judged.
+//! object that was judged. The same unit gives the Nodes that joined so their role (`role_label`).
 //!
 //! Nothing here approves for hosts that turnup logs in to: `join` does, one request of one token.
 
 mod client;
 mod policy;
 mod request;
+pub(super) mod role_label;
 mod serving;
 mod view;
 
@@ -270,27 +271,36 @@ fn settle(kubectl: &Kubectl, request: &Value, (kind, reason): (&str, &str), why:
 pub fn run(kubectl: &Path, kubeconfig: &Path, policy: &Policy, out: &mut dyn Write) -> Result<()> {
     let kubectl = Kubectl::new(kubectl.to_owned(), kubeconfig.to_owned());
     let (mut left, mut failing) = (BTreeMap::new(), None);
+    let mut labelled: Option<Instant> = None;
     while !signals::interrupted() {
-        let news = match step(&kubectl, policy, &mut left) {
-            Ok(news) => {
-                failing = None;
-                news
-            }
-            // An API server that is away is no news after the first time.
-            Err(error)
-                if error.class() == Class::Interrupted || failing.replace(error.class()) == Some(error.class()) =>
-            {
-                Vec::new()
-            }
-            Err(error) => vec![describe(&error)],
-        };
-        for line in news {
+        let mut looks = vec![step(&kubectl, policy, &mut left)];
+        if labelled.is_none_or(|at| at.elapsed() > AGAIN) {
+            looks.push(role_label::give(&kubectl, policy));
+            labelled = Some(Instant::now());
+        }
+        for line in tell_news(looks, &mut failing) {
             // What others chose is in it.
             writeln!(out, "{}", line.replace(char::is_control, "?")).context("cannot write")?;
         }
         signals::sleep(RETRY_INTERVAL).ok();
     }
     Ok(())
+}
+
+/// The lines of these looks. `failing` is the class of the last error: an API server that is away
+/// is no news after the first time.
+fn tell_news(looks: Vec<Result<Vec<String>>>, failing: &mut Option<Class>) -> Vec<String> {
+    if looks.iter().all(Result::is_ok) {
+        *failing = None;
+    }
+    let tell = |look: Result<Vec<String>>| match look {
+        Ok(news) => news,
+        Err(error) if error.class() == Class::Interrupted || failing.replace(error.class()) == Some(error.class()) => {
+            Vec::new()
+        }
+        Err(error) => vec![describe(&error)],
+    };
+    looks.into_iter().flat_map(tell).collect()
 }
 
 /// An error in one line, without the hint: that is for the operator, not for this host.
