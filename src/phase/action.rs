@@ -1,10 +1,10 @@
 //! What a step does, and what it may use while it does it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Inputs, Sink, What};
+use super::{Inputs, Sink, Turns, What};
 use crate::change::{Change, Preview};
 use crate::exec::{Run, signals};
 use crate::{Error, Result};
@@ -36,6 +36,11 @@ pub trait Action: Send + Sync {
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         Ok(true)
     }
+    /// The turns of which the step takes one before it changes this host; none where it may run
+    /// beside all others.
+    fn turns(&self, _host: Option<&str>) -> Option<&Turns> {
+        None
+    }
     /// Does it.
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()>;
 }
@@ -48,13 +53,16 @@ pub struct Cx {
     pub(super) log: PathBuf,
     pub(super) deadline: Instant,
     pub(super) announced: Option<Arc<Preview>>,
+    /// Time that counts for no limit of the step.
+    pub(super) excused: Arc<Mutex<Duration>>,
 }
 
 impl Cx {
     /// A context outside of any engine: for tests, and for commands that do a step's work by hand.
     #[must_use]
     pub fn detached(id: impl Into<String>, sink: Sink, log: impl Into<PathBuf>, timeout: Duration) -> Self {
-        Self { id: id.into(), sink, log: log.into(), deadline: Instant::now() + timeout, announced: None }
+        let deadline = Instant::now() + timeout;
+        Self { id: id.into(), sink, log: log.into(), deadline, announced: None, excused: Arc::default() }
     }
     /// Says what is being done, in a few words.
     pub fn progress(&self, message: impl Into<String>) {
@@ -94,7 +102,18 @@ impl Cx {
     /// What is left of the step's time.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
+        (self.deadline + self.excused()).saturating_duration_since(Instant::now())
+    }
+    /// Does what has a limit of its own, so that its time counts for none of the step's.
+    pub fn excuse<T>(&self, act: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = act();
+        *self.excused.lock().unwrap_or_else(PoisonError::into_inner) += start.elapsed();
+        result
+    }
+    /// How much time counts for no limit of the step.
+    pub(super) fn excused(&self) -> Duration {
+        *self.excused.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// An error once a signal has asked us to stop.
     pub fn check(&self) -> Result<()> {

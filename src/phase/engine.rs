@@ -18,6 +18,7 @@ use super::graph::{Task, dependents, expand};
 use super::plan::{self, PhasePlan, judge};
 use super::plan_guard::ApprovedPlan;
 use super::step_runner::StepRunner;
+use super::turns::Wait;
 use super::{Action, Cx, Phase, Sink, Step, Tasks, What};
 use crate::exec::signals;
 use crate::failpoint;
@@ -262,13 +263,19 @@ impl<'a> Engine<'a> {
         let (host, id) = (task.id.host(), task.id.to_string());
         let _inside = failpoint::within(format_args!("{id}"));
         let look = Instant::now();
-        let deadline = work.clock.deadline(step.timeout, host)?;
         let plan::Judgement { why, inputs, .. } = judge(state, &task.id, action, host)?;
         let (needs, look_seconds) = (work.needs.clone(), look.elapsed().as_secs_f64());
         let Some(why) = why else {
             self.sink.emit(What::StepSkipped { step: id, needs, look_seconds });
             return Ok(Ended::Skipped);
         };
+        let turns = action.turns(host);
+        let _turn = match turns.map(|turns| turns.wait(|| work.clock.is_over())).transpose()? {
+            Some(Wait::Stopped(because)) => return Ok(Ended::Blocked(because)),
+            Some(Wait::Over) => return Ok(Ended::NotStarted),
+            turn => turn,
+        };
+        let deadline = work.clock.deadline(step.timeout, host)?;
         let announced = match &self.approved {
             Some(approved) => Some(Arc::new(approved.admit(&task.id, &why, &inputs, follows)?)),
             None => None,
@@ -282,12 +289,13 @@ impl<'a> Engine<'a> {
         let cx = Cx { announced, ..Cx::detached(&id, self.sink.clone(), log, left) };
         let tried = catch_unwind(AssertUnwindSafe(|| self.try_until(step, action, host, &cx)));
         let result = tried.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
-        work.clock.spend(host, start.elapsed());
+        work.clock.spend(host, start.elapsed().saturating_sub(cx.excused()));
         let result = result.map_err(|error| work.clock.explain(error, host));
         if let Err(error) = result {
             // Without an outcome the intent stays open, and the next run says "interrupted last
             // time".
             if error.class() != Class::Interrupted {
+                turns.into_iter().for_each(|turns| turns.stop(&id));
                 self.conclude(&id, Outcome::Failed { message: failure::one_line(&error) })?;
             }
             return Err(error);
@@ -351,10 +359,14 @@ struct Work<'w> {
 }
 
 /// How a task ended well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Ended {
     Ran,
     Skipped,
+    /// It took no turn, because this step failed in its own.
+    Blocked(String),
+    /// It took no turn within the phase's time.
+    NotStarted,
 }
 
 /// How many tasks each step has, in the order of the file.
@@ -429,12 +441,24 @@ impl<'t> Scheduler<'t> {
     /// Notes how a task ended; returns the tasks that it blocks, each with the one to blame.
     fn settle(&mut self, at: usize, result: Result<Ended, Box<Failed>>) -> Vec<(String, String)> {
         self.left -= 1;
-        self.moved[at] = self.follows(at) || !matches!(result, Ok(Ended::Skipped));
+        self.moved[at] = self.follows(at) || matches!(result, Ok(Ended::Ran) | Err(_));
         match result {
+            Ok(Ended::Blocked(because)) => {
+                let id = self.tasks[at].id.to_string();
+                self.blocked.push(id.clone());
+                let mut blocked = vec![(id, because.clone())];
+                blocked.extend(self.block(at, &because));
+                blocked
+            }
+            Ok(Ended::NotStarted) => {
+                self.left += 1;
+                Vec::new()
+            }
             Ok(ended) => {
-                match ended {
-                    Ended::Ran => self.ran += 1,
-                    Ended::Skipped => self.skipped += 1,
+                if ended == Ended::Ran {
+                    self.ran += 1
+                } else {
+                    self.skipped += 1
                 }
                 for next in &self.dependents[at] {
                     self.waiting[*next] -= 1;
@@ -471,6 +495,8 @@ impl<'t> Scheduler<'t> {
                 continue;
             }
             is_ready.and_then(|place| self.ready.remove(place));
+            // One that it waits for may run, and fail as well.
+            self.is_blocked[at] = true;
             self.blocked.push(id.clone());
             self.left -= 1;
             blocked.push((id, because.to_owned()));

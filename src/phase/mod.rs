@@ -19,6 +19,7 @@ mod plan;
 mod plan_guard;
 mod review;
 mod step_runner;
+mod turns;
 
 pub use action::{Action, Check, Cx};
 pub use definition::{Limits, Phase, PhaseHost};
@@ -30,5 +31,6 @@ pub use manifest::{Manifest, RunsOn, Scope, Step};
 pub use plan::{Decision, PhasePlan, PlannedStep, plan};
 pub use plan_guard::ApprovedPlan;
 pub use review::{Condition, StepStatus, review};
+pub use turns::Turns;
 
 pub use crate::step_id::{StepId, split_host};
