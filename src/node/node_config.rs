@@ -490,7 +490,7 @@ impl NodeConfig {
 
 /// One with every text that there is.
 #[cfg(test)]
-pub(super) fn sample() -> serde_json::Value {
+pub(crate) fn sample() -> serde_json::Value {
     serde_json::json!({
         "schema": SCHEMA, "node": "w", "role": "worker", "kubernetes_version": "1.36.3", "blobs": ["/var/blobs"],
         "users": [{"name": "etcd", "id": 1}], "ports": [1], "packages": ["jq=1"], "modules": ["overlay"], "sysctls": {"a.b": "1"},

@@ -1,12 +1,16 @@
-//! Whether components run with what their configuration says: `/configz` of every kubelet and
-//! `/flagz` of an API server, held against the node configs that were written for their hosts.
+//! Whether components run with what their configuration says: `/configz` of every kubelet, through
+//! the API; `/flagz` of the static pods of each control-plane host and kube-proxy's `/configz`, on
+//! the host itself, because they answer nowhere else. Held against the node configs that were
+//! written for their hosts, and against the addon as it was applied.
+
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::bootstrap::{Kubectl, kubectl, node_config_file};
 use crate::cluster::Cluster;
-use crate::component::{Mismatch, compare_fields, compare_flags, find_flag};
+use crate::component::{Mismatch, compare_fields, compare_flags};
 use crate::error::{Context as _, Result};
 use crate::inventory::{Host, Role};
 use crate::node::layout;
@@ -15,7 +19,24 @@ use crate::parallel;
 
 use super::Gap;
 
-const API_SERVER: &str = "kube-apiserver";
+/// Asks the components of a control-plane host: `$1` is the API server's port. Each answer stands
+/// behind the name of its component; one that does not serve the path answers nothing, as before
+/// Kubernetes 1.36. The certificates of two of them are their own, and 127.0.0.1 is this host.
+const QUESTION: &str = r#"ask() {
+  echo "component $1"
+  /opt/turnup/bin/kubectl --kubeconfig="$2" --server="$3" --insecure-skip-tls-verify --request-timeout=10s get --raw "$4" 2>/dev/null
+}
+admin=/etc/kubernetes/admin.conf
+ask kube-apiserver "$admin" "https://127.0.0.1:$1" /flagz
+ask kube-controller-manager "$admin" https://127.0.0.1:10257 /flagz
+ask kube-scheduler "$admin" https://127.0.0.1:10259 /flagz
+ask kube-proxy /dev/null http://127.0.0.1:10249 /configz
+true"#;
+const STATIC_PODS: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+const KUBE_PROXY: &str = "kube-proxy";
+const KUBE_PROXY_MANIFEST: &str = "addons/kube-proxy.yaml";
+/// A host that has not answered by then does not answer.
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// How many components are asked at once.
 const PARALLEL: usize = 16;
 
@@ -24,22 +45,23 @@ const PARALLEL: usize = 16;
 pub(crate) struct ComponentDrift {
     /// The host.
     pub node: String,
-    /// `kubelet`, `kube-apiserver`.
+    /// `kubelet`, `kube-apiserver`, `kube-controller-manager`, `kube-scheduler`, `kube-proxy`.
     pub component: &'static str,
     /// The value.
     #[serde(flatten)]
     pub mismatch: Mismatch,
 }
 
-/// Asks the kubelets of these hosts and the API server that the kubeconfig leads to; what cannot
-/// be asked becomes a gap.
+/// Asks the components of these hosts; what cannot be asked becomes a gap.
 pub(super) fn ask(cluster: &Cluster, hosts: &[&Host]) -> Result<(Vec<ComponentDrift>, Vec<Gap>)> {
     let kubectl = kubectl(cluster)?;
     let answers = parallel::map(hosts, PARALLEL, |host| ask_kubelet(cluster, &kubectl, host));
     let of_kubelets = hosts.iter().map(|host| format!("the kubelet of {}", host.name)).zip(answers);
-    let of_api_server = ("the API server".to_owned(), ask_api_server(cluster, &kubectl, hosts));
+    let control_planes: Vec<&Host> = hosts.iter().copied().filter(|host| host.role == Role::ControlPlane).collect();
+    let answers = parallel::map(&control_planes, PARALLEL, |host| ask_control_plane(cluster, host));
+    let of_static_pods = control_planes.iter().map(|host| format!("the static pods of {}", host.name)).zip(answers);
     let (mut drifts, mut gaps) = (Vec::new(), Vec::new());
-    for (what, answer) in of_kubelets.chain([of_api_server]) {
+    for (what, answer) in of_kubelets.chain(of_static_pods) {
         match answer {
             Ok(found) => drifts.extend(found),
             Err(error) => gaps.push(Gap::new(what, error)),
@@ -58,17 +80,46 @@ fn ask_kubelet(cluster: &Cluster, kubectl: &Kubectl, host: &Host) -> Result<Vec<
     Ok(name_drifts(host, "kubelet", compare_fields(declared, &said["kubeletconfig"])))
 }
 
-/// Of several API servers one answers, and its flags say which.
-fn ask_api_server(cluster: &Cluster, kubectl: &Kubectl, hosts: &[&Host]) -> Result<Vec<ComponentDrift>> {
-    let Some(said) = get(kubectl, "/flagz")? else { return Ok(Vec::new()) };
-    let address = find_flag(&said, "advertise-address").unwrap_or_default();
-    let mut control_planes = hosts.iter().filter(|host| host.role == Role::ControlPlane);
-    let Some(host) = control_planes.find(|host| host.address.to_string() == address) else { return Ok(Vec::new()) };
+fn ask_control_plane(cluster: &Cluster, host: &Host) -> Result<Vec<ComponentDrift>> {
     let Some(node_config) = find_node_config(cluster, host)? else { return Ok(Vec::new()) };
-    let pod = find_yaml(&node_config, |path| layout::static_pod(path) == Some(API_SERVER)).unwrap_or(&Value::Null);
-    let command = pod["spec"]["containers"][0]["command"].as_array().into_iter().flatten();
-    let flags = command.filter_map(Value::as_str).filter(|word| word.starts_with("--"));
-    Ok(name_drifts(host, API_SERVER, compare_flags(flags, &said)))
+    let port = cluster.settings.api_port.to_string();
+    let said = cluster.ssh(host)?.timeout(TIMEOUT).run(&["sh", "-c", QUESTION, "sh", &port])?.stdout;
+    let of_addon = cluster.store.read(KUBE_PROXY_MANIFEST)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Ok(compare_answers(host, &node_config, of_addon.as_deref().and_then(find_kube_proxy), &said))
+}
+
+/// What the answers to [`QUESTION`] say otherwise than the node config and kube-proxy's
+/// configuration.
+fn compare_answers(
+    host: &Host,
+    node_config: &NodeConfig,
+    kube_proxy: Option<Value>,
+    said: &str,
+) -> Vec<ComponentDrift> {
+    let mut drifts = Vec::new();
+    for (name, answer) in said.split("component ").filter_map(|part| part.split_once('\n')) {
+        if let Some(component) = STATIC_PODS.into_iter().find(|component| *component == name) {
+            let pod = find_yaml(node_config, |path| layout::static_pod(path) == Some(component));
+            let command = pod.map(|pod| &pod["spec"]["containers"][0]["command"]);
+            let words = command.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            let flags = words.filter(|word| word.starts_with("--"));
+            drifts.extend(name_drifts(host, component, compare_flags(flags, answer)));
+        } else if let (KUBE_PROXY, Some(declared), Ok(said)) =
+            (name, &kube_proxy, serde_json::from_str::<Value>(answer))
+        {
+            let found = compare_fields(declared, &said["kubeproxy.config.k8s.io"]);
+            drifts.extend(name_drifts(host, KUBE_PROXY, found));
+        }
+    }
+    drifts
+}
+
+/// kube-proxy's configuration in its manifest.
+fn find_kube_proxy(manifest: &str) -> Option<Value> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(manifest).ok()?;
+    let map =
+        objects.iter().find(|object| object["kind"] == "ConfigMap" && object["metadata"]["name"] == KUBE_PROXY)?;
+    serde_saphyr::from_str(map["data"]["config.yaml"].as_str()?).ok()
 }
 
 fn name_drifts(host: &Host, component: &'static str, found: Vec<Mismatch>) -> Vec<ComponentDrift> {
@@ -98,5 +149,47 @@ fn find_yaml(node_config: &NodeConfig, is_wanted: impl Fn(&str) -> bool) -> Opti
     match &file.content {
         Content::Yaml(value) => Some(value),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use serde_json::json;
+
+    use super::*;
+    use crate::node::node_config::{File, sample};
+
+    #[test]
+    fn each_component_is_compared_with_what_was_declared_for_it() {
+        let host: Host = serde_json::from_value(json!({"name": "cp-0", "role": "control-plane", "address": "10.0.0.1",
+            "instance": "1", "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}))
+        .unwrap();
+        let mut node_config: NodeConfig = serde_json::from_value(sample()).unwrap();
+        for (pod, flag) in [("kube-scheduler", "--v=2"), ("kube-controller-manager", "--kube-api-qps=30")] {
+            let manifest = json!({"spec": {"containers": [{"command": [pod, flag]}]}});
+            let path = format!("/etc/kubernetes/manifests/{pod}.yaml");
+            node_config.files.push(File::new(&path, 0o600, 0, Content::Yaml(manifest)));
+        }
+        let manifest = "kind: Service\nmetadata: {name: kube-proxy}\n---\nkind: ConfigMap\nmetadata: {name: kube-proxy}\n\
+                        data:\n  config.yaml: |\n    kind: KubeProxyConfiguration\n    mode: nftables\n";
+        let declared = find_kube_proxy(manifest);
+        assert_eq!(declared, Some(json!({"kind": "KubeProxyConfiguration", "mode": "nftables"})));
+        let said = "component kube-apiserver\ncomponent kube-controller-manager\n\nflagz\nkube-api-qps=20\n\
+                    component kube-scheduler\nv=2\ncomponent kube-proxy\n{\"kubeproxy.config.k8s.io\": {\"mode\": \"iptables\"}}\n";
+        let found = compare_answers(&host, &node_config, declared, said);
+        let found: Vec<(&str, String)> =
+            found.iter().map(|drift| (drift.component, format!("{:?}", drift.mismatch))).collect();
+        let differs = |entry: &str, declared: &str, effective: &str| {
+            let (entry, declared) = (entry.to_owned(), declared.to_owned());
+            format!("{:?}", Mismatch { entry, declared, effective: Some(effective.to_owned()) })
+        };
+        assert_eq!(
+            found,
+            [
+                ("kube-controller-manager", differs("--kube-api-qps", "30", "20")),
+                ("kube-proxy", differs("mode", "nftables", "iptables")),
+            ]
+        );
     }
 }
