@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-settings test-clouds
+	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-settings test-clouds test-upgrade test-addons
 
 # Built first, with output; then run quietly: cargo replaces itself with turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -80,6 +80,10 @@ test-cis: ## The automated items of the CIS benchmark on real hosts and on what 
 	cargo test --locked --all-features --test it -- cis:: cis_rules::
 test-settings: ## Settings where they act: components, hosts and addons on real hosts, files of every target; needs root
 	cargo test --locked --all-features --test it -- cluster_settings cluster_addons cluster_assets config_reach config_poison
+test-upgrade: ## From one minor version of Kubernetes to the next, with drains and budgets, on real hosts; needs root
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_upgrade
+test-addons: ## Addons that are off by default, on real hosts; needs root
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cloud_emulators
 bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges

@@ -22,6 +22,7 @@ mod own_steps;
 mod pki;
 mod runtime;
 mod time_limits;
+mod update;
 pub mod user_data;
 mod validation;
 
@@ -39,6 +40,7 @@ pub use manifests::{ManifestSource, OwnManifests};
 pub use pki::{KeyAlgorithm, PkiSettings};
 pub use runtime::{ProxySettings, RegistryMirrors, RuntimeSettings};
 pub use time_limits::TimeLimits;
+pub use update::UpdateSettings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -127,6 +129,7 @@ pub struct ClusterSettings {
     pub pki: PkiSettings,
     /// How many hosts phase 2 works on at once, and for how long.
     pub limits: TimeLimits,
+    pub update: UpdateSettings,
     /// The first and the last port of Services on nodes.
     pub node_ports: (u16, u16),
     pub tls13: bool,
@@ -412,6 +415,7 @@ impl ClusterSettings {
             kubeconfig: KubeconfigSettings::read(settings)?,
             pki: PkiSettings::read(settings)?,
             limits: TimeLimits::read(settings)?,
+            update: UpdateSettings::read(settings)?,
             node_ports: (
                 settings.get_number("phase2.network.node_port_first")?,
                 settings.get_number("phase2.network.node_port_last")?,

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::change::Preview;
 use crate::error::{Class, Error, Result};
-use crate::phase::{Action, Check, Cx, Inputs};
+use crate::phase::{Action, Check, Cx, Inputs, Turns};
 
 use super::api::{Kubectl, kubectl};
 use super::csr_approver::{self, CLIENT, check_host, find_node, is_approved, is_decided, is_from_token};
@@ -50,6 +50,12 @@ impl Action for Join {
 
     fn preview(&self, host: Option<&str>) -> Result<Preview> {
         self.node.preview_host(host)
+    }
+
+    fn turns(&self, host: Option<&str>) -> Option<&Turns> {
+        let is_node = |host: &str| self.node.nodes.knows(&kubectl(&self.node.cluster)?, host);
+        // One that is new harms no other node; where it cannot be told, it takes a turn.
+        is_node(host.unwrap_or_default()).unwrap_or(true).then_some(&self.node.update.turns)
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {

@@ -16,6 +16,7 @@ use crate::node::{Facts, NodeConfig};
 use crate::phase::{Check, Cx, Inputs};
 use crate::unknown;
 
+use super::api::kubectl;
 use super::base_config;
 use super::contents::Secrets;
 use super::firewall;
@@ -24,7 +25,9 @@ use super::node_config::{NodeConfigs, facts_file, find_facts, find_written};
 use super::node_metadata::Nodes;
 use super::pki::Leaf;
 use super::rolling_lock::RollingLock;
+use super::rolling_update::RollingUpdate;
 use super::step_ids::{GATHER_FACTS, NODE_CONFIG};
+use super::version_skew::VERSION;
 
 /// What all steps of this phase know.
 pub(super) struct NodeContext {
@@ -32,6 +35,7 @@ pub(super) struct NodeContext {
     pub(super) inventory: Inventory,
     pub(super) nodes: Arc<Nodes>,
     pub(super) rolling_lock: Arc<RollingLock>,
+    pub(super) update: Arc<RollingUpdate>,
 }
 
 impl NodeContext {
@@ -65,7 +69,7 @@ impl NodeContext {
             Ok(node_config) => node_config,
             Err(mark) => return Ok(inputs.with("node config", mark)),
         };
-        inputs.insert("Kubernetes version", &node_config.kubernetes_version);
+        inputs.insert(VERSION, &node_config.kubernetes_version);
         inputs.extend(node_config.files.iter().map(|file| (file.path.clone(), format!("{file:?}"))));
         inputs.extend(node_config.units.iter().map(|unit| (unit.name.clone(), format!("{unit:?}"))));
         inputs.insert("binaries", format!("{:?}", node_config.binaries));
@@ -115,19 +119,18 @@ impl NodeContext {
         let inspected = Preview::after(GATHER_FACTS.on(&host.name));
         let Ok((node_config, _)) = self.computed(&host.name) else { return Ok(inspected) };
         match HostConnection::for_proof(&self.cluster, host)?.differences(&node_config) {
-            Ok(changes) => Ok(changes.into()),
+            Ok(mut changes) => {
+                changes.extend(self.update.preview(&host.name, &changes));
+                Ok(changes.into())
+            }
             Err(error) if error.class() == Class::Interrupted => Err(error),
             // It does not answer, or has no turnup of this version yet.
             Err(_) => Ok(inspected),
         }
     }
 
-    /// Looks at the host once more when a plan says what may change there.
-    pub(super) fn require_announced(connection: &HostConnection<'_>, node_config: &NodeConfig, cx: &Cx) -> Result<()> {
-        if cx.is_bound() { cx.admit(&connection.differences(node_config)?) } else { Ok(()) }
-    }
-
-    /// Brings one host, which has this turnup, to its node config.
+    /// Brings one host, which has this turnup, to its node config; one that is a node already, as a
+    /// part of the rolling update.
     pub(super) fn bring_up(
         &self,
         connection: &HostConnection<'_>,
@@ -136,12 +139,22 @@ impl NodeContext {
     ) -> Result<()> {
         let (node_config, secrets) = self.computed(&connection.host().name)?;
         // Not by the facts of the inspection, which may be of another operator's run.
-        firewall::require_way_in(&self.cluster, &self.inventory, connection.host(), connection.facts()?.client)?;
-        Self::require_announced(connection, &node_config, cx)?;
+        let facts = connection.facts()?;
+        firewall::require_way_in(&self.cluster, &self.inventory, connection.host(), facts.client)?;
+        // Looks at the host once more when a plan says what may change there.
+        let looks = cx.is_bound() || facts.joined;
+        let changes = if looks { connection.differences(&node_config)? } else { Vec::new() };
+        cx.admit(&changes)?;
         let encode = |text: &Zeroizing<String>| {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
-        base_config::deliver(&self.cluster, connection, &Delivery { node_config, secrets, bootstrap_kubeconfig }, cx)
+        let delivery = Delivery { node_config, secrets, bootstrap_kubeconfig };
+        let deliver = || base_config::deliver(&self.cluster, connection, &delivery, cx);
+        if !facts.joined {
+            return deliver();
+        }
+        let kubectl = kubectl(&self.cluster)?.within(cx);
+        self.update.around(&kubectl, &connection.host().name, &changes, cx, deliver)
     }
 }

@@ -5,6 +5,7 @@
 //! thousand processes; one list says it all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -108,8 +109,16 @@ pub(super) struct Nodes {
 impl Nodes {
     /// Whether the node is there and carries this.
     pub(super) fn carries(&self, kubectl: &Kubectl, node: &str, wanted: &NodeMetadata) -> Result<bool> {
-        let look = self.last.get(CACHE_LIFETIME, || Ok(read(&kubectl.get(&["nodes"])?)))?;
-        Ok(look.get(node).is_some_and(|metadata| metadata.has(wanted)))
+        Ok(self.look(kubectl)?.get(node).is_some_and(|metadata| metadata.has(wanted)))
+    }
+
+    /// Whether the node is there.
+    pub(super) fn knows(&self, kubectl: &Kubectl, node: &str) -> Result<bool> {
+        Ok(self.look(kubectl)?.contains_key(node))
+    }
+
+    fn look(&self, kubectl: &Kubectl) -> Result<Arc<Look>> {
+        self.last.get(CACHE_LIFETIME, || Ok(read(&kubectl.get(&["nodes"])?)))
     }
 }
 

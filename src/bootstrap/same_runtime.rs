@@ -15,7 +15,7 @@ use super::runtime::ContainerRuntime;
 use super::usual_facts::usual_facts;
 
 /// The steps that make a host a node.
-const MAKE_NODES: [StepId; 2] = [StepId::of("bootstrap", "control-plane"), StepId::of("bootstrap", "join")];
+pub(super) const MAKE_NODES: [StepId; 2] = [StepId::of("bootstrap", "control-plane"), StepId::of("bootstrap", "join")];
 
 /// An error when the settings would move the data of hosts that are nodes. A host that was reset is
 /// none: its node config is gone.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::artifacts::{Lock, ResolvedArtifacts, Source};
+use crate::artifacts::{Artifact, Lock, ResolvedArtifacts, Source};
 use crate::change::{Change, Preview, Verb};
 use crate::cluster::{Cluster, TimeLimits, find_document};
 use crate::document::{Document, Found};
@@ -36,6 +36,7 @@ use super::node_target::NodeTarget;
 use super::pki::{Authority, Pki};
 use super::rbac::ApplyRbac;
 use super::rolling_lock::RollingLock;
+use super::rolling_update::RollingUpdate;
 use super::step_ids::{ARTIFACTS, GATHER_FACTS};
 
 /// Steps that may take all the time that a host has.
@@ -47,11 +48,13 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let inventory = cluster.inventory()?;
     let (nodes, rolling_lock, csrs) =
         (Arc::new(Nodes::default()), Arc::new(RollingLock::default()), Arc::new(HostCsrs::default()));
+    let update = Arc::new(RollingUpdate::new(&cluster.settings.update));
     let step = || NodeContext {
         cluster: shared(),
         inventory: inventory.clone(),
         nodes: Arc::clone(&nodes),
         rolling_lock: Arc::clone(&rolling_lock),
+        update: Arc::clone(&update),
     };
     let mut manifest = cluster.manifest("bootstrap")?;
     // Without groups there are no hosts to wait for.
@@ -83,7 +86,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
 /// What will be obtained: of what the lock file accepts what was obtained before, is in the cache,
 /// or would be built. Nothing needs to be here for that.
 pub(super) fn expected_artifacts(cluster: &Cluster) -> Result<ResolvedArtifacts> {
-    let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+    let selection = cluster.select_artifacts()?;
     let known = match find_document::<ResolvedArtifacts>(&cluster.store, ResolvedArtifacts::FILE)? {
         Found::There(known) => Some(known),
         _ => None,
@@ -111,7 +114,12 @@ impl Action for Artifacts {
         let lock = Lock::load(&self.0.cluster.work_dir)?;
         let inputs = self.0.cluster.inputs(&["phase2.kubernetes_version", "phase2.artifacts"]);
         let images = self.0.cluster.read_images()?;
-        Ok(inputs.with("cluster.lock.json", lock.to_text()?).with("own images", format!("{images:?}")))
+        let selection = self.0.cluster.select_artifacts()?;
+        let required: Vec<String> = selection.required().map(Artifact::id).collect();
+        Ok(inputs
+            .with("cluster.lock.json", lock.to_text()?)
+            .with("own images", format!("{images:?}"))
+            .with("images of addons", required.join(" ")))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
@@ -128,7 +136,7 @@ impl Action for Artifacts {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let cluster = &self.0.cluster;
-        let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+        let selection = cluster.select_artifacts()?;
         let (cache, sources) = (cluster.cache()?, &cluster.settings.sources);
         for source in sources.iter() {
             if let Source::Bundle(place) = source {

@@ -398,6 +398,8 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
                 .context("the group of all workers")?,
         ];
     }
+    let surge: u32 = settings.get_number("phase2.update.max_surge")?;
+    let unavailable: u32 = settings.get_number("phase2.update.max_unavailable")?;
     let group = |one: Asked| {
         let group = Group {
             role: Role::Worker,
@@ -414,8 +416,8 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
             spot: one.spot,
             public_address: one.public_address.unwrap_or(defaults.public_address),
             tags: one.tags,
-            max_unavailable: one.max_unavailable.unwrap_or(1),
-            max_surge: one.max_surge.unwrap_or(1),
+            max_unavailable: one.max_unavailable.unwrap_or(unavailable),
+            max_surge: one.max_surge.unwrap_or(surge),
         };
         (one.name, group)
     };

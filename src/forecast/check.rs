@@ -79,6 +79,7 @@ fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purp
     let typed = ClusterSettings::read(settings, Path::new(""))?;
     if let Ok(cluster) = Cluster::shadow(settings, source.clone(), state_dir) {
         bootstrap::require_same_runtimes(&cluster)?;
+        bootstrap::require_supported_hop(&cluster)?;
     }
     if purpose == Purpose::Nodes {
         return Ok(());

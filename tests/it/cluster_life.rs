@@ -11,6 +11,7 @@ use rustix::process::{Signal, kill_process};
 use crate::cluster_firewall::{hosts_reach_only_open_ports_of_this_machine, pods_reach_no_port_of_the_hosts};
 use crate::cluster_identity;
 use crate::cluster_support::{Events, Site, names_in, remove_cgroups, say, sh};
+use crate::cluster_upgrade::workers_are_drained_one_by_one;
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const FIRST: &str = "it-worker-0";
@@ -23,7 +24,7 @@ type Chapter = fn(&Site);
 fn a_cluster_lives_and_leaves_nothing() {
     let Some(site) = Site::of_cluster("life", "10.121.1.0/24", 1) else { return };
     let before = site.look_around();
-    let story: [(&str, Chapter); 17] = [
+    let story: [(&str, Chapter); 18] = [
         ("up", turned_up_it_says_what_it_did),
         ("identity", join_tokens_and_health_checks_give_nothing_away),
         ("nothing to do", a_second_run_does_nothing),
@@ -38,6 +39,7 @@ fn a_cluster_lives_and_leaves_nothing() {
         ("kubeconfig", a_damaged_kubeconfig_is_restored),
         ("people", people_are_members_of_groups_and_rbac_decides),
         ("boot", a_host_is_brought_back_to_its_node_config_at_boot),
+        ("rolling update", nodes_are_drained_before_their_runtime_restarts),
         ("restart", after_a_restart_of_the_machine_it_is_the_same_cluster),
         ("shrink", a_worker_less_is_a_node_less),
         ("down", down_needs_no_question_in_a_script),
@@ -310,6 +312,11 @@ fn a_host_is_brought_back_to_its_node_config_at_boot(site: &Site) {
     }
     assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST, SECOND]);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+}
+
+/// Settings of containerd restart it.
+fn nodes_are_drained_before_their_runtime_restarts(site: &Site) {
+    workers_are_drained_one_by_one(site, &[FIRST, SECOND], &["phase2.runtime.max_concurrent_downloads=4"]);
 }
 
 fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {
