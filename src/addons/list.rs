@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::artifacts::{Lock, ResolvedArtifacts};
+use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::{KUBECONFIG, kubectl};
 use crate::cluster::{Addon, Cluster};
 use crate::error::Result;
@@ -62,7 +62,7 @@ impl AddonList {
     /// Looks at the tree and, where there is one, at the cluster.
     pub fn look(cluster: &Cluster) -> Result<Self> {
         let settings = &cluster.settings;
-        let selection = Lock::load(&cluster.work_dir)?.select(&settings.kubernetes_version)?;
+        let selection = cluster.select_artifacts()?;
         let asked = [KUBECONFIG, ResolvedArtifacts::FILE].iter().all(|file| cluster.store.path(file).is_file());
         let (workloads, recorded) = if asked {
             let kubectl = kubectl(cluster)?;

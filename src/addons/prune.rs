@@ -13,8 +13,11 @@ use super::observed::Observed;
 
 /// Every kind of which an addon may have objects, in the order of removal: what runs goes before
 /// what it needs.
-const KINDS: &str = "deployments.apps,daemonsets.apps,services,configmaps,serviceaccounts,\
-    clusterrolebindings.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io";
+const KINDS: &str = "apiservices.apiregistration.k8s.io,deployments.apps,daemonsets.apps,services,configmaps,serviceaccounts,\
+    rolebindings.rbac.authorization.k8s.io,clusterrolebindings.rbac.authorization.k8s.io,\
+    clusterroles.rbac.authorization.k8s.io";
+/// Those of them without a namespace.
+const CLUSTER_SCOPED: [&str; 3] = ["APIService", "ClusterRole", "ClusterRoleBinding"];
 
 /// The labels that every object of an addon has: by them it is found.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "turnup");
@@ -22,11 +25,11 @@ const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "turnup");
 /// Why an object of a manifest would stay when its addon is switched off.
 pub(super) fn why_not_pruned(object: &Object, manifest: &Value, addon: &str) -> Option<String> {
     let label = |name: &str| manifest["metadata"]["labels"][name].as_str();
-    let Some(kind) = KINDS.split(',').find(|kind| *kind == object.plural()) else {
+    if !KINDS.split(',').any(|kind| kind == object.plural()) {
         return Some(format!("turnup prunes no objects of its kind; it prunes {}", KINDS.replace(',', ", ")));
-    };
+    }
     let namespace = manifest["metadata"]["namespace"].as_str();
-    if !kind.starts_with("clusterrole") && namespace != Some("kube-system") {
+    if !CLUSTER_SCOPED.contains(&object.kind.as_str()) && namespace != Some("kube-system") {
         return Some("its namespace is not kube-system".to_owned());
     }
     let missing = [MANAGED_BY, (ADDON, addon)].into_iter().find(|(name, value)| label(name) != Some(value));
@@ -46,7 +49,7 @@ pub(super) fn superfluous<'o>(
 ) -> Vec<Object> {
     let wanted: BTreeSet<&Object> = wanted.into_iter().collect();
     let mut found: Vec<Object> = there.keys().filter(|object| !wanted.contains(object)).cloned().collect();
-    let position = |object: &Object| KINDS.find(&object.kind.to_lowercase()).unwrap_or(usize::MAX);
+    let position = |object: &Object| KINDS.split(',').position(|kind| kind == object.plural()).unwrap_or(usize::MAX);
     found.sort_by_key(position);
     found
 }

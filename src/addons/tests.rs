@@ -140,6 +140,12 @@ fn coredns_as_it_is_applied() {
 }
 
 #[test]
+fn metrics_server_as_it_is_applied() {
+    let pairs = [("phase3.metrics_server", "y"), ("phase3.metrics_server_resolution", "20s")];
+    insta::assert_snapshot!(render_set("metrics-server", &pairs).unwrap());
+}
+
+#[test]
 fn addons_that_are_off_are_not_rendered_and_the_others_keep_their_order() {
     let names = |change: fn(&mut ClusterSettings)| -> Vec<String> {
         render(change).unwrap().into_iter().map(|manifest| manifest.name).collect()

@@ -116,6 +116,12 @@ impl ResolvedArtifacts {
         missing.or_else(|| own().and_then(|archive| archive.references.first()).map(String::as_str))
     }
 
+    /// Whether there is an artifact of this id.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        self.item(id).is_ok()
+    }
+
     /// The digest of an artifact by its id: `kubelet`, `image/etcd`.
     pub fn sha256(&self, id: &str) -> Result<String> {
         self.item(id).map(|item| item.sha256.to_string())

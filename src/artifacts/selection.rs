@@ -178,6 +178,18 @@ impl Selection {
         self.artifacts.iter().filter(|artifact| !artifact.optional)
     }
 
+    /// Fetches this image by default too, with its binaries.
+    pub fn require_image(&mut self, name: &str) -> Result<()> {
+        let binaries =
+            self.image(name)?.image().map(|image| image.files.values().cloned().collect()).unwrap_or_default();
+        let binaries: Vec<String> = binaries;
+        for artifact in &mut self.artifacts {
+            let is_image = artifact.image().is_some();
+            artifact.optional &= !(is_image && artifact.name == name || !is_image && binaries.contains(&artifact.name));
+        }
+        Ok(())
+    }
+
     /// The images.
     pub fn images(&self) -> impl Iterator<Item = &Artifact> {
         self.artifacts.iter().filter(|artifact| artifact.image().is_some())
@@ -243,7 +255,8 @@ impl Resolving<'_> {
             platform: self.platform.clone(),
             pins: self.find_pins(&format!("image/{name}"), &spec.pins)?,
             upstream_pins: self.known_pins(&spec.upstream_pins),
-            optional: false,
+            // An image is fetched with its binaries.
+            optional: spec.files.values().any(|name| self.module.binaries[name].optional),
             kind: Kind::Image(make_image(spec, &self.module.version, binaries)),
         })
     }
@@ -304,4 +317,23 @@ fn fill_template(text: &str, version: &str, platform: &Platform) -> String {
     let known =
         [("version", version), ("major", major), ("minor", minor), ("os", &platform.os), ("arch", &platform.arch)];
     known.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    #[test]
+    fn an_image_of_an_addon_is_required_with_its_binaries() {
+        let mut selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+        let ids = |selection: &Selection| -> Vec<String> { selection.required().map(Artifact::id).collect() };
+        let of_addon = ["metrics-server", "image/metrics-server"].map(str::to_owned);
+        let before = ids(&selection);
+        assert!(of_addon.iter().all(|id| !before.contains(id)), "{before:?}");
+        selection.require_image("metrics-server").unwrap();
+        let added: Vec<String> = ids(&selection).into_iter().filter(|id| !before.contains(id)).collect();
+        assert_eq!(added, of_addon);
+        assert!(selection.require_image("no-such").is_err());
+    }
 }

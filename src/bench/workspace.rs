@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::artifacts::{Lock, ResolvedArtifacts};
+use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Context as _, Error, Result};
@@ -97,7 +97,7 @@ impl Workspace {
     /// The cluster with its artifacts, to work on from this process.
     pub(super) fn cluster(&self, cx: &Cx) -> Result<Arc<Cluster>> {
         let cluster = Cluster::open(&self.settings, self.source.clone(), &self.path.join("state"))?;
-        let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+        let selection = cluster.select_artifacts()?;
         let resolved = ResolvedArtifacts::fetch(&cluster.cache()?, &selection, &cluster.settings.sources, cx)?;
         let resolved = cluster.with_own_images(resolved)?;
         cluster.write_document(ResolvedArtifacts::FILE, &resolved, 0o600)?;

@@ -220,7 +220,9 @@ impl<'a> NodeConfigBuilder<'a> {
         let control: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
         let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
         let addons = Addon::all(&self.cluster.source)?;
-        let later = addons.iter().map(|addon| addon.image.as_str()).chain(["agnhost"]);
+        // An image that is fetched only for its addon is not there while that is off.
+        let there = |addon: &&Addon| self.artifacts.has(&format!("image/{}", addon.image));
+        let later = addons.iter().filter(there).map(|addon| addon.image.as_str()).chain(["agnhost"]);
         let image = |name: &str, first: bool| -> Result<Image> {
             let id = format!("image/{name}");
             let (sha256, size) = (self.artifacts.sha256(&id)?, self.artifacts.size(&id)?);

@@ -297,7 +297,7 @@ impl<'a> ArtifactsContext<'a> {
         let source = TreeSource::find(Path::new("."));
         let cluster = Cluster::open(&global.settings(&source)?, source, &global.state_dir)?;
         let (cache, sources) = (cluster.cache()?, cluster.settings.sources.without_bundle());
-        let selection = self.lock.select(&cluster.settings.kubernetes_version)?;
+        let selection = cluster.select_artifacts()?;
         let wanted: Vec<&Artifact> = selection.artifacts.iter().filter(|artifact| all || !artifact.optional).collect();
         let blobs = cache.ensure_all(wanted.iter().copied(), &sources, self.watch)?;
         let mut exported: Vec<Exported> =

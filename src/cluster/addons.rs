@@ -27,6 +27,9 @@ pub struct AddonSettings {
     pub dns_cache_seconds: u32,
     pub dns_log: bool,
     pub dns_memory_limit: String,
+    pub metrics_server: bool,
+    pub metrics_server_replicas: u32,
+    pub metrics_server_resolution: String,
     pub prune: bool,
 }
 
@@ -68,6 +71,9 @@ impl AddonSettings {
             dns_cache_seconds: settings.get_number("phase3.dns_cache_seconds")?,
             dns_log: settings.get_bool("phase3.dns_log")?,
             dns_memory_limit: settings.get("phase3.dns_memory_limit")?,
+            metrics_server: settings.get_bool("phase3.metrics_server")?,
+            metrics_server_replicas: settings.get_number("phase3.metrics_server_replicas")?,
+            metrics_server_resolution: settings.get("phase3.metrics_server_resolution")?,
             prune: settings.get_bool("phase3.prune")?,
         })
     }

@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::artifacts::{Cache, Effort, ImageArchive, Location, ResolvedArtifacts, Source, Sources};
+use crate::artifacts::{Cache, Effort, ImageArchive, Location, Lock, ResolvedArtifacts, Selection, Source, Sources};
 use crate::config::Settings;
 use crate::error::{Error, Result};
 
-use super::Cluster;
+use super::{Addon, Cluster};
 
 /// `phase2.artifacts`, but for the sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +63,15 @@ pub fn artifact_sources(settings: &Settings) -> Result<Sources> {
 }
 
 impl Cluster {
+    /// Every artifact of the cluster's version; the images of addons that are on are required.
+    pub fn select_artifacts(&self) -> Result<Selection> {
+        let mut selection = Lock::load(&self.work_dir)?.select(&self.settings.kubernetes_version)?;
+        for addon in Addon::all(&self.source)?.iter().filter(|addon| addon.is_on(&self.settings.addons)) {
+            selection.require_image(&addon.image)?;
+        }
+        Ok(selection)
+    }
+
     /// The user's own archives of images.
     pub fn read_images(&self) -> Result<Vec<ImageArchive>> {
         let files = self.settings.artifacts.preload_images.iter();

@@ -21,6 +21,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems.extend(check_mtu(facts));
     problems.extend(check_interface(facts));
     problems.extend(check_patience(facts));
+    problems.extend(check_metrics(facts));
     problems
 }
 
@@ -110,6 +111,28 @@ fn check_interface(facts: &Values<'_, '_>) -> Option<Problem> {
     })
 }
 
+/// metrics-server has a port of its host, and asks kubelets no more often.
+fn check_metrics(facts: &Values<'_, '_>) -> Option<Problem> {
+    const PORT: i64 = 4443;
+    const LEAST: Duration = Duration::from_secs(10);
+    if facts.text("phase3.metrics_server") != Some("y") {
+        return None;
+    }
+    if facts.number("phase2.api_port") == Some(PORT) {
+        return Some(Problem::of("phase2.api_port", format!("{PORT} is metrics-server's port on control-plane hosts")));
+    }
+    let (replicas, resolution) = ("phase3.metrics_server_replicas", "phase3.metrics_server_resolution");
+    let wanted = facts.number(replicas)?;
+    let hosts = facts.number("phase1.control_plane.count").filter(|_| facts.text(TARGET) != Some("baremetal"));
+    if let Some(hosts) = hosts.filter(|hosts| wanted > *hosts) {
+        let why = format!("{wanted} pods need as many control-plane hosts, and there are {hosts}");
+        return Some(Problem::of(replicas, why));
+    }
+    let period = facts.text(resolution)?;
+    let short = parse_duration(period)? < LEAST;
+    short.then(|| Problem::of(resolution, format!("{period} is less than 10s, the least that metrics-server takes")))
+}
+
 /// Probe pods end by themselves after a quarter of an hour.
 fn check_patience(facts: &Values<'_, '_>) -> Option<Problem> {
     const BOUNDS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(10));
@@ -177,5 +200,24 @@ mod tests {
         ] {
             assert_eq!(said(name, value), "", "{name}={value}");
         }
+    }
+
+    #[test]
+    fn metrics_server_has_a_port_of_its_host() {
+        let source = TreeSource::embedded();
+        let refused = |more: (&str, &str)| {
+            let mut settings = Settings::defaults(&source).unwrap();
+            let pairs = [("phase3.metrics_server", "y"), more];
+            settings.set_all(&pairs).map_or_else(|error| error.render(), |_| String::new())
+        };
+        for (name, value, why) in [
+            ("phase2.api_port", "4443", "4443 is metrics-server's port"),
+            ("phase3.metrics_server_replicas", "2", "2 pods need as many control-plane hosts, and there are 1"),
+            ("phase3.metrics_server_resolution", "5s", "5s is less than 10s"),
+        ] {
+            let said = refused((name, value));
+            assert!(said.contains(name) && said.contains(why), "{said}");
+        }
+        assert_eq!(refused(("phase3.metrics_server_resolution", "10s")), "");
     }
 }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::artifacts::Lock;
 use crate::change::{Change, Preview, Verb};
 use crate::cluster::{Cluster, Program};
 use crate::error::{Class, Context as _, Error, Result};
@@ -337,7 +336,7 @@ pub(super) fn find_program(cluster: &Cluster, cx: &Cx) -> Result<Terraform> {
                 .hint("install terraform, or: turnup config set phase1.terraform.program=auto"));
         }
         None => {
-            let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+            let selection = cluster.select_artifacts()?;
             let missing = Terraform::names(driver).join(" nor ");
             let neither = if Terraform::names(driver).len() > 1 { "neither " } else { "no " };
             cx.progress(format!("{neither}{missing} is on PATH: taking OpenTofu from the artifacts"));

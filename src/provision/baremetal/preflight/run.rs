@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::artifacts::{Advisories, Lock};
+use crate::artifacts::Advisories;
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::exec::Run;
@@ -61,7 +61,7 @@ impl Action for Preflight {
         let seen: Vec<(&Host, HostReport)> =
             seen.filter_map(|(host, answer)| Some((host, answer.as_ref().ok()?.clone()))).collect();
         let settings = &cluster.settings;
-        let selection = Lock::load(&cluster.work_dir)?.select(&settings.kubernetes_version)?;
+        let selection = cluster.select_artifacts()?;
         let requirements = Requirements {
             api_port: settings.api_port,
             arch: std::env::consts::ARCH,
