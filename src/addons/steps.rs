@@ -8,7 +8,7 @@ use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::step_ids::{API, ARTIFACTS};
 use crate::bootstrap::{Kubectl, kube_proxy_config, kubectl};
 use crate::change::{Change, Preview};
-use crate::cluster::{Cluster, find_document};
+use crate::cluster::{Cluster, TimeLimits, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Class, Error, Result};
 use crate::inventory::Inventory;
@@ -67,11 +67,12 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         last_look: Mutex::default(),
     });
     let shared = || Arc::clone(&context);
-    Ok(cluster
-        .phase("addons", cluster.manifest("addons")?, cluster.phase_hosts()?)
-        .with("render", Render(shared()))
-        .with("apply", Apply(shared()))
-        .with("wait", Wait(shared())))
+    let mut manifest = cluster.manifest("addons")?;
+    let timeout = cluster.settings.limits.addons;
+    manifest.set_timeouts(&["apply", "wait"], timeout, TimeLimits::ADDONS);
+    let mut phase = cluster.phase("addons", manifest, cluster.phase_hosts()?);
+    phase.limits.phase = Some((timeout, "phase3.timeout"));
+    Ok(phase.with("render", Render(shared())).with("apply", Apply(shared())).with("wait", Wait(shared())))
 }
 
 /// What all steps of this phase know.

@@ -1,22 +1,26 @@
-//! How many hosts phase 2 works on at once, and how long that may take, as typed values.
+//! How many hosts phase 2 works on at once, and how long phases 2 and 3 may take, as typed values.
 
 use std::time::Duration;
 
 use crate::config::Settings;
 use crate::error::Result;
 
-/// The limits of phase 2.
+/// The limits of phases 2 and 3.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
 pub struct TimeLimits {
     pub parallel_hosts: usize,
     pub host_timeout: Duration,
     pub timeout: Duration,
+    /// `phase3.timeout`.
+    pub addons: Duration,
 }
 
 impl TimeLimits {
     /// The default of `phase2.host_timeout`.
     pub const HOST_TIMEOUT: Duration = Duration::from_mins(15);
+    /// The default of `phase3.timeout`.
+    pub const ADDONS: Duration = Duration::from_mins(20);
 
     /// What the settings say.
     pub(super) fn read(settings: &Settings) -> Result<Self> {
@@ -24,6 +28,7 @@ impl TimeLimits {
             parallel_hosts: settings.get_number("phase2.parallel_hosts")?,
             host_timeout: settings.get_duration("phase2.host_timeout")?.unwrap_or(Self::HOST_TIMEOUT),
             timeout: settings.get_duration("phase2.timeout")?.unwrap_or(Duration::from_mins(90)),
+            addons: settings.get_duration("phase3.timeout")?.unwrap_or(Self::ADDONS),
         })
     }
 }
@@ -38,14 +43,22 @@ mod tests {
     fn each_setting_reaches_its_field() {
         let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
         let minutes = Duration::from_mins;
-        let default = TimeLimits { parallel_hosts: 10, host_timeout: minutes(15), timeout: minutes(90) };
+        let default =
+            TimeLimits { parallel_hosts: 10, host_timeout: minutes(15), timeout: minutes(90), addons: minutes(20) };
         assert_eq!(TimeLimits::read(&settings).unwrap(), default);
-        let changes = [("phase2.parallel_hosts", "3"), ("phase2.host_timeout", "20m"), ("phase2.timeout", "1h")];
+        let changes = [
+            ("phase2.parallel_hosts", "3"),
+            ("phase2.host_timeout", "20m"),
+            ("phase2.timeout", "1h"),
+            ("phase3.timeout", "30m"),
+        ];
         settings.set_all(&changes).unwrap();
-        let expected = TimeLimits { parallel_hosts: 3, host_timeout: minutes(20), timeout: minutes(60) };
+        let expected =
+            TimeLimits { parallel_hosts: 3, host_timeout: minutes(20), timeout: minutes(60), addons: minutes(30) };
         assert_eq!(TimeLimits::read(&settings).unwrap(), expected);
         for (name, value, why) in [
             ("phase2.host_timeout", "59s", "less than a minute"),
+            ("phase3.timeout", "59s", "less than a minute"),
             ("phase2.host_timeout", "61m", "is longer than 1h (phase2.timeout)"),
             ("phase2.host_timeout", "31m", "phase2.pki.token_lifetime"),
         ] {

@@ -13,6 +13,7 @@ const AUTHORITY: &str = "phase2.pki.ca_lifetime";
 const TOKEN: &str = "phase2.pki.token_lifetime";
 const HOST: &str = "phase2.host_timeout";
 const PHASE: &str = "phase2.timeout";
+const ADDONS: &str = "phase3.timeout";
 const PARALLEL: &str = "phase2.parallel_hosts";
 const DAY: Duration = Duration::from_hours(24);
 
@@ -62,7 +63,7 @@ fn check_lifetimes(facts: &Values<'_, '_>) -> Vec<Problem> {
 
 fn check_times(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for name in [HOST, PHASE] {
+    for name in [HOST, PHASE, ADDONS] {
         if let Some((text, _)) = life(facts, name).filter(|(_, limit)| *limit < Duration::from_mins(1)) {
             problems.push(Problem::of(name, format!("{text} is less than a minute (1m)")));
         }
