@@ -173,6 +173,19 @@ pub struct Defaults {
     pub(super) etcd_volume_type: String,
 }
 
+/// Where the hosts of a cluster stand, and what its module makes there besides them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    pub(crate) region: String,
+    /// The network of the hosts, or the name of one that exists.
+    pub(crate) network: String,
+    pub(crate) nat_gateways: u32,
+    /// Whether control-plane hosts have public addresses.
+    pub(crate) public_control_plane: bool,
+    /// Public addresses that are paid for, besides those of hosts and of the bastion.
+    pub(crate) public_addresses: u32,
+}
+
 /// What the configuration asks of one cloud and of no other.
 pub trait CloudSettings: fmt::Debug + Send + Sync {
     /// Whose it is.
@@ -185,6 +198,9 @@ pub trait CloudSettings: fmt::Debug + Send + Sync {
         control_plane: &BTreeMap<String, ControlPlaneHost>,
         groups: &BTreeMap<String, Group>,
     );
+
+    /// Where the hosts stand.
+    fn site(&self, spec: &Spec) -> Site;
 
     /// What the cloud would refuse, before it is asked.
     fn check(&self, spec: &Spec) -> Result<()>;
@@ -224,8 +240,24 @@ impl Spec {
         serde_json::to_value(BTreeMap::from([("cluster", spec)])).context("the variables of the module")
     }
 
-    pub(super) fn cloud(&self) -> &'static dyn Cloud {
+    pub(crate) fn cloud(&self) -> &'static dyn Cloud {
         self.own.cloud()
+    }
+
+    /// Where the hosts stand.
+    #[must_use]
+    pub(crate) fn site(&self) -> Site {
+        self.own.site(self)
+    }
+
+    /// Whether clients come to the API server by a load balancer.
+    pub(crate) fn has_outer_balancer(&self) -> bool {
+        self.api.exposure == Exposure::LoadBalancer && self.api.external
+    }
+
+    /// Whether nodes come to the API server by a load balancer.
+    pub(crate) fn has_inner_balancer(&self) -> bool {
+        self.api.exposure == Exposure::LoadBalancer && (self.api.internal_load_balancer || !self.api.external)
     }
 
     /// How the names of a group's Nodes begin, without the dash: as the cloud begins those of its

@@ -15,7 +15,7 @@ use crate::error::Result;
 
 use super::size::Size;
 use crate::cloud::spec::{
-    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, IPV6, Spec, absolute, fit, require_apart,
+    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, IPV6, Site, Spec, absolute, fit, require_apart,
 };
 use crate::cloud::{Cloud, host, refused};
 
@@ -199,6 +199,18 @@ impl CloudSettings for AzureSettings {
             groups: groups.keys().map(|name| (name.clone(), fit(&format!("{prefix}-{name}"), GROUP))).collect(),
             prefix,
         };
+    }
+
+    fn site(&self, spec: &Spec) -> Site {
+        let gateways = u32::from(self.nat_gateway);
+        let balanced = spec.api.exposure == Exposure::LoadBalancer;
+        Site {
+            region: self.location.clone(),
+            network: self.subnet_cidr.clone(),
+            nat_gateways: gateways,
+            public_control_plane: self.public_addresses || spec.api.external && !balanced,
+            public_addresses: gateways + u32::from(spec.has_outer_balancer()),
+        }
     }
 
     fn check(&self, spec: &Spec) -> Result<()> {

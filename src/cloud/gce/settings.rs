@@ -12,7 +12,7 @@ use crate::config::{Network, Settings};
 use crate::error::Result;
 
 use crate::cloud::spec::{
-    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, Spec, WORKERS, absolute, fit, require_apart,
+    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, Site, Spec, WORKERS, absolute, fit, require_apart,
 };
 use crate::cloud::{Cloud, host, refused};
 
@@ -151,6 +151,19 @@ impl CloudSettings for GceSettings {
             groups: groups.keys().map(|name| (name.clone(), fit(&format!("{prefix}-{name}"), GROUP))).collect(),
             prefix,
         };
+    }
+
+    fn site(&self, spec: &Spec) -> Site {
+        let inner = !self.public_addresses || spec.groups.values().any(|group| !group.public_address);
+        let gateways = u32::from(self.nat && inner);
+        Site {
+            region: self.region.clone(),
+            network: if self.subnetwork.is_empty() { &self.subnet_cidr } else { &self.subnetwork }.clone(),
+            nat_gateways: gateways,
+            public_control_plane: self.public_addresses,
+            // An address in front of a load balancer is not charged.
+            public_addresses: gateways,
+        }
     }
 
     fn check(&self, spec: &Spec) -> Result<()> {
