@@ -91,7 +91,7 @@ pub struct Global {
     pub set: Vec<(String, String)>,
     /// How results are written
     #[arg(long, global = true, value_name = "FORM", default_value = "text")]
-    pub output: Output,
+    pub output: OutputFormat,
     /// Only results and errors, no remarks
     #[arg(long, short, global = true)]
     pub quiet: bool,
@@ -128,7 +128,7 @@ fn parse_assignment(text: &str) -> Result<(String, String), String> {
 
 /// The form of results on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub enum OutputFormat {
     /// Lines for people
     Text,
     /// JSON, with the name and version of its schema
@@ -305,7 +305,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             if error.use_stderr() && asks_for_json(&words()) {
                 let error = usage_error(&error);
-                Printer::new(Output::Json, false).error(&error);
+                Printer::new(OutputFormat::Json, false).error(&error);
                 return ExitCode::from(error.class().exit_code());
             }
             // After a closed pipe the error has no reader.

@@ -25,7 +25,7 @@ use crate::inventory::volume::Volume;
 
 pub use known_error::{KnownError, known, naming};
 pub(crate) use spec::Exposure;
-pub use spec::{CONTROL_PLANE, Group, Site, Spec, WORKERS};
+pub use spec::{CONTROL_PLANE, CloudGroup, Site, Spec, WORKERS};
 pub use target::Target;
 pub use volume::{Endpoints, VolumeApi, VolumeState, require_cloud, require_volume};
 

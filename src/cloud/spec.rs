@@ -35,7 +35,7 @@ pub struct Spec {
     pub(crate) etcd: Etcd,
     pub(crate) deletion_protection: bool,
     pub(crate) control_plane: BTreeMap<String, ControlPlaneHost>,
-    pub(crate) groups: BTreeMap<String, Group>,
+    pub(crate) groups: BTreeMap<String, CloudGroup>,
     /// The part that is the cloud's own, under the cloud's name.
     #[serde(flatten, serialize_with = "serialize_own")]
     pub(super) own: Arc<dyn CloudSettings>,
@@ -141,7 +141,7 @@ pub struct ControlPlaneHost {
 
 /// A group of hosts that are made alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Group {
+pub struct CloudGroup {
     pub(crate) role: Role,
     pub(crate) size: u32,
     pub(crate) min: Option<u32>,
@@ -196,7 +196,7 @@ pub trait CloudSettings: fmt::Debug + Send + Sync {
         &mut self,
         cluster: &str,
         control_plane: &BTreeMap<String, ControlPlaneHost>,
-        groups: &BTreeMap<String, Group>,
+        groups: &BTreeMap<String, CloudGroup>,
     );
 
     /// Where the hosts stand.
@@ -415,7 +415,7 @@ fn fit_host(cluster: &str, index: u32) -> String {
     fit(cluster, 63 - end.len()) + &end
 }
 
-fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, Group>> {
+fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, CloudGroup>> {
     let mut asked: Vec<Asked> = settings.get_records("phase1.node_groups")?;
     // Clouds find the control plane's machines and give them rights by names that begin so.
     if let Some(group) = asked.iter().find(|group| group.name.starts_with(CONTROL_PLANE)) {
@@ -431,7 +431,7 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
         ];
     }
     let group = |one: Asked| {
-        let group = Group {
+        let group = CloudGroup {
             role: Role::Worker,
             size: one.size,
             min: one.min,

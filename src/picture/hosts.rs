@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{HostSet, PicturedDisk, Zone};
-use crate::cloud::{Group, Site, Spec, Target, WORKERS};
+use crate::cloud::{CloudGroup, Site, Spec, Target, WORKERS};
 use crate::config::Settings;
 use crate::error::Result;
 use crate::inventory::{Inventory, ListedHost, Role};
@@ -109,7 +109,7 @@ pub(super) fn of_cloud(spec: &Spec, site: &Site) -> Layout {
     layout
 }
 
-fn workers(name: &str, group: &Group) -> HostSet {
+fn workers(name: &str, group: &CloudGroup) -> HostSet {
     HostSet {
         grows_to: group.max,
         machine_type: Some(group.machine_type.clone()),

@@ -30,7 +30,7 @@ use crate::{Error, Result, terminal};
 
 use serde_json::Value;
 
-use history::History;
+use history::RunHistory;
 use timeline::Timeline;
 
 pub use replay::{RecordedRun, Replay};
@@ -77,7 +77,7 @@ pub struct Reporter {
     sink: Sink,
     start: Instant,
     thread: Option<JoinHandle<Vec<PathPart>>>,
-    keeper: Arc<Mutex<History>>,
+    keeper: Arc<Mutex<RunHistory>>,
 }
 
 /// A run that is over.
@@ -128,7 +128,7 @@ impl Reporter {
             replaced: replaced.iter().map(|name| (*name).to_owned()).collect(),
         });
         // Without the thread the run goes on unseen, which is better than not at all.
-        let keeper = Arc::<Mutex<History>>::default();
+        let keeper = Arc::<Mutex<RunHistory>>::default();
         let kept = Arc::clone(&keeper);
         let thread = thread::Builder::new().name("report".into()).spawn(move || consume(mode, &events, &kept)).ok();
         Self { sink, start: Instant::now(), thread, keeper }
@@ -165,13 +165,13 @@ impl Reporter {
     }
 }
 
-fn open(keeper: &Mutex<History>) -> MutexGuard<'_, History> {
+fn open(keeper: &Mutex<RunHistory>) -> MutexGuard<'_, RunHistory> {
     // Each line is written whole or not at all; a panic elsewhere changes nothing about that.
     keeper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows and keeps every event up to the last, into which it puts the critical path.
-fn consume(mode: DisplayMode, events: &Receiver<Event>, keeper: &Mutex<History>) -> Vec<PathPart> {
+fn consume(mode: DisplayMode, events: &Receiver<Event>, keeper: &Mutex<RunHistory>) -> Vec<PathPart> {
     let mut show: Box<dyn Show> = match mode {
         DisplayMode::Bars => Box::new(bars::Bars::new()),
         DisplayMode::Lines => Box::new(lines::Lines::new(Box::new(anstream::stderr()))),

@@ -13,7 +13,7 @@ use crate::error::Result;
 
 use super::machine::{check_bastion, check_machine, check_processor, is_arm};
 use crate::cloud::spec::{
-    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, IPV6, Site, Spec, fit, require_apart,
+    CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, IPV6, Site, Spec, fit, require_apart,
 };
 use crate::cloud::{Cloud, host, refused};
 
@@ -128,7 +128,7 @@ impl CloudSettings for AwsSettings {
         &super::Aws
     }
 
-    fn name_all(&mut self, cluster: &str, _: &BTreeMap<String, ControlPlaneHost>, _: &BTreeMap<String, Group>) {
+    fn name_all(&mut self, cluster: &str, _: &BTreeMap<String, ControlPlaneHost>, _: &BTreeMap<String, CloudGroup>) {
         // The beginning `internal-` is Amazon's own.
         let balancer = if cluster.starts_with("internal-") { format!("k{cluster}") } else { cluster.to_owned() };
         // Roles belong to the account, not to a region: two clusters of one name may live in two

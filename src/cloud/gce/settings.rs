@@ -12,7 +12,7 @@ use crate::config::{Network, Settings};
 use crate::error::Result;
 
 use crate::cloud::spec::{
-    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, Site, Spec, WORKERS, absolute, fit, require_apart,
+    CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, Site, Spec, WORKERS, absolute, fit, require_apart,
 };
 use crate::cloud::{Cloud, host, refused};
 
@@ -131,7 +131,7 @@ impl CloudSettings for GceSettings {
         &mut self,
         cluster: &str,
         control_plane: &BTreeMap<String, ControlPlaneHost>,
-        groups: &BTreeMap<String, Group>,
+        groups: &BTreeMap<String, CloudGroup>,
     ) {
         // A name here begins with a letter, a cluster's may begin with a digit.
         let name = if cluster.starts_with(|letter: char| letter.is_ascii_digit()) {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::backend::{BackendConfig, Saved};
+use super::backend::{BackendConfig, SavedBackend};
 use super::{BACKEND, Init, Terraform, environment};
 use crate::artifacts::Digest;
 use crate::change::{Change, Verb};
@@ -275,8 +275,8 @@ impl<'c> StateMigration<'c> {
         }
     }
 
-    fn saved(&self) -> Result<Option<Saved>> {
-        Ok(self.cluster.store.read(Self::path(SAVED))?.and_then(|bytes| Saved::parse(&bytes)))
+    fn saved(&self) -> Result<Option<SavedBackend>> {
+        Ok(self.cluster.store.read(Self::path(SAVED))?.and_then(|bytes| SavedBackend::parse(&bytes)))
     }
 
     /// The state of an apply that could not write it to its place goes there now: it alone knows
