@@ -122,7 +122,7 @@ impl Wizard {
         // On top of everything: it must not be overlooked.
         update::greet(&mut model, greeting(path, &settings));
         let base = model.config.said();
-        let form = files::Object { settings, schema, source: source.clone() };
+        let form = files::ObjectFile { settings, schema, source: source.clone() };
         Ok(Self { model, files: Box::new(files::Session::new(form, path, base)) })
     }
 
