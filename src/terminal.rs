@@ -2,8 +2,8 @@
 //! from files.
 //!
 //! A control character never reaches a terminal as it is: it is shown as an escape (`\x1b`,
-//! `\u{202e}`), in pipes as well, so that a log reads the same everywhere. Colours of our own are put
-//! around text that is escaped already. Pure, but for the one function that looks at the
+//! `\u{202e}`), in pipes as well, so that a log reads the same everywhere. Colours of our own are
+//! put around text that is escaped already. Pure, but for the one function that looks at the
 //! environment: what the terminal of this process can show.
 
 use std::borrow::Cow;

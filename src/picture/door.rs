@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Fixture;
+use super::model::Fixture;
 use crate::cloud::{Exposure, Site, Spec, Target};
 use crate::config::{Network, Network6, Settings};
 use crate::error::Result;

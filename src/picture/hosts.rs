@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{HostSet, PicturedDisk, Zone};
+use super::model::{HostSet, PicturedDisk, Zone};
 use crate::cloud::{CloudGroup, Site, Spec, Target, WORKERS};
 use crate::config::Settings;
 use crate::error::Result;

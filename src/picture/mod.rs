@@ -9,21 +9,21 @@
 mod cost;
 mod door;
 mod hosts;
+mod model;
 mod price_list;
 mod svg;
 mod text;
-
-use std::net::IpAddr;
 
 use serde::Serialize;
 
 use crate::cloud::{Spec, Target};
 use crate::config::{Settings, TARGET};
 use crate::error::Result;
-use crate::inventory::{Inventory, Role};
+use crate::inventory::Inventory;
 
 use cost::Cost;
-use door::{AllowedNetwork, Door};
+use door::Door;
+use model::{Fixture, Zone};
 pub(crate) use text::Glyphs;
 
 /// What is drawn.
@@ -48,54 +48,6 @@ pub(crate) struct Picture {
     zones: Vec<Zone>,
     /// None where nothing is ordered from a cloud that turnup knows.
     cost: Option<Cost>,
-}
-
-/// Something that is no node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Fixture {
-    what: &'static str,
-    count: u32,
-    detail: String,
-}
-
-/// A failure domain and its hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Zone {
-    /// Empty where the target has none.
-    name: String,
-    hosts: Vec<HostSet>,
-}
-
-/// Hosts of one zone that are made alike.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct HostSet {
-    /// The host's name, or that of the node group.
-    name: String,
-    role: Role,
-    /// How many stand in this zone: at least and at most, because a cloud may spread a group in
-    /// either way.
-    least: u32,
-    most: u32,
-    /// The largest size of the whole group, where an autoscaler decides.
-    grows_to: Option<u32>,
-    machine_type: Option<String>,
-    disk: Option<PicturedDisk>,
-    /// Disks of etcd's members, each with what it is for.
-    etcd: Vec<PicturedDisk>,
-    spot: bool,
-    /// Whether the hosts have public addresses; none where turnup does not decide.
-    public_address: Option<bool>,
-    /// Of one host that is listed.
-    address: Option<IpAddr>,
-}
-
-/// A disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct PicturedDisk {
-    what: String,
-    size_gb: u32,
-    #[serde(rename = "type")]
-    kind: String,
 }
 
 impl Picture {

@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
+use super::Picture;
 use super::cost::Cost;
-use super::{Picture, Zone};
+use super::model::Zone;
 
 const WIDTH: usize = 960;
 const MARGIN: usize = 20;

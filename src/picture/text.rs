@@ -2,8 +2,10 @@
 //!
 //! What both drawings say of a host or a door, in words, is here too.
 
+use super::Picture;
 use super::cost::Cost;
-use super::{Door, Fixture, HostSet, Picture, Zone};
+use super::door::{AllowedNetwork, Door};
+use super::model::{Fixture, HostSet, Zone};
 
 /// The least width of a zone's box.
 const NARROWEST_ZONE: usize = 24;
@@ -143,7 +145,7 @@ impl Door {
         if !self.is_open {
             return vec![("closed: reached from inside the network only".to_owned(), false)];
         }
-        let shown = |network: &super::AllowedNetwork| {
+        let shown = |network: &AllowedNetwork| {
             let mark = if network.is_world { "  OPEN TO THE WORLD" } else { "" };
             (format!("from {}{mark}", network.network), network.is_world)
         };

@@ -71,7 +71,7 @@ fn read(run: &KeptRun) -> Option<Timeline> {
     let lines = run.lines().ok()?;
     let telling = lines.iter().filter(|line| TELLING.iter().any(|kind| line.contains(kind)));
     for event in telling.filter_map(|line| serde_json::from_str(line).ok()) {
-        timeline.note(&super::shown(&event));
+        timeline.note(&super::show::shown(&event));
     }
     Some(timeline)
 }

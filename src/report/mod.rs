@@ -13,6 +13,7 @@ mod history;
 mod json;
 mod lines;
 mod replay;
+mod show;
 mod summary;
 mod table;
 mod timeline;
@@ -26,14 +27,14 @@ use std::time::{Duration, Instant};
 
 use crate::phase::{Event, PathPart, SCHEMA, Sink, What};
 use crate::state::EventFile;
-use crate::{Error, Result, terminal};
-
-use serde_json::Value;
+use crate::{Error, Result};
 
 use history::RunHistory;
+use show::{Show, shown};
 use timeline::Timeline;
 
 pub use replay::{RecordedRun, Replay};
+pub use show::duration;
 pub use table::Table;
 
 /// How a run is shown.
@@ -62,13 +63,6 @@ impl DisplayMode {
             Self::Lines
         }
     }
-}
-
-/// One way to show events.
-trait Show {
-    fn show(&mut self, event: &Event);
-    /// Called once after the last event, with the text of the table of times.
-    fn close(&mut self, table: &str);
 }
 
 /// A running reporter.
@@ -203,47 +197,11 @@ fn consume(mode: DisplayMode, events: &Receiver<Event>, keeper: &Mutex<RunHistor
     chain
 }
 
-/// The event as it is shown to people: each text in it is one line without control characters.
-fn shown(event: &Event) -> Cow<'_, Event> {
-    let Ok(mut value) = serde_json::to_value(event) else { return Cow::Borrowed(event) };
-    if !escape_texts(&mut value) {
-        return Cow::Borrowed(event);
-    }
-    serde_json::from_value(value).map_or(Cow::Borrowed(event), Cow::Owned)
-}
-
-/// Whether any was changed.
-fn escape_texts(value: &mut Value) -> bool {
-    match value {
-        Value::String(text) => match terminal::line(text) {
-            Cow::Borrowed(_) => false,
-            Cow::Owned(escaped) => {
-                *text = escaped;
-                true
-            }
-        },
-        Value::Array(items) => items.iter_mut().fold(false, |changed, item| escape_texts(item) | changed),
-        Value::Object(members) => members.values_mut().fold(false, |changed, item| escape_texts(item) | changed),
-        _ => false,
-    }
-}
-
 struct Silence;
 
 impl Show for Silence {
     fn show(&mut self, _event: &Event) {}
     fn close(&mut self, _table: &str) {}
-}
-
-/// Seconds in readable form: `0.4s`, `12.3s`, `3m05s`.
-#[must_use]
-pub fn duration(seconds: f64) -> String {
-    if seconds < 59.95 {
-        return format!("{seconds:.1}s");
-    }
-    // Rounded first: 119.7 s are 2m00s and not 1m60s.
-    let whole = format!("{seconds:.0}").parse::<u64>().unwrap_or_default();
-    format!("{}m{:02}s", whole / 60, whole % 60)
 }
 
 #[cfg(test)]

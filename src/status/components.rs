@@ -13,7 +13,7 @@ use crate::node::layout;
 use crate::node::node_config::{Content, NodeConfig};
 use crate::parallel;
 
-use super::Gap;
+use super::gap::Gap;
 
 const API_SERVER: &str = "kube-apiserver";
 /// How many components are asked at once.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{advice, lock, text};
+use super::{advice, lock};
 use crate::error::{Class, Error};
 use crate::exec::Failure;
 
@@ -122,6 +122,10 @@ fn relay(detail: &str) -> Option<Error> {
     let (code, output) = ended.split_once(". Output: ")?;
     let error = Error::from_rendered(code.parse().ok()?, output)?;
     (error.class() != Class::Permanent).then_some(error)
+}
+
+pub(super) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

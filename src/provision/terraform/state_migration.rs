@@ -93,7 +93,7 @@ impl Label {
     fn of(state: &str) -> Result<Self> {
         let value: Value = serde_json::from_str(state).context("Terraform's state is no JSON")?;
         Ok(Self {
-            lineage: super::text(&value["lineage"]),
+            lineage: super::diagnostic::text(&value["lineage"]),
             serial: value["serial"].as_u64().unwrap_or(0),
             resources: value["resources"].clone(),
         })
