@@ -58,7 +58,7 @@ pub(crate) struct Duplicate {
 
 /// Everything in an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Document {
+pub(crate) struct JsonText {
     /// The values in the order of the file.
     pub entries: Vec<NamedValue>,
     /// Keys that occur twice.
@@ -66,14 +66,14 @@ pub(crate) struct Document {
 }
 
 /// Reads an object.
-pub(crate) fn parse(text: &str) -> Result<Document, Malformed> {
+pub(crate) fn parse(text: &str) -> Result<JsonText, Malformed> {
     let value: Value = serde_json::from_str(text).map_err(|error| malformed(text, &error))?;
     if !value.is_object() {
         let start = text.len() - text.trim_start().len();
         let message = format!("expected an object, `{{ … }}`, found {}", describe(&value));
         return Err(Malformed { at: position(text, start), message });
     }
-    let mut scanner = Scanner { text, at: 0, document: Document::default() };
+    let mut scanner = Scanner { text, at: 0, document: JsonText::default() };
     scanner.skip_blanks();
     scanner.read_object(&mut Vec::new());
     Ok(scanner.document)
@@ -91,7 +91,7 @@ pub(crate) enum PathStep {
 /// Where the value stands to which these steps lead; nothing when they lead nowhere. The text must
 /// be JSON.
 pub(crate) fn locate(text: &str, path: &[PathStep]) -> Option<Position> {
-    let mut scanner = Scanner { text, at: 0, document: Document::default() };
+    let mut scanner = Scanner { text, at: 0, document: JsonText::default() };
     scanner.skip_blanks();
     path.iter().try_for_each(|step| scanner.enter(step))?;
     Some(position(text, scanner.at))
@@ -142,7 +142,7 @@ fn position(text: &str, offset: usize) -> Position {
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
-    document: Document,
+    document: JsonText,
 }
 
 impl Scanner<'_> {

@@ -45,12 +45,13 @@
 //! | `redact` | takes secrets out of texts: known ones, and what looks like one; pure |
 //! | `state` | `.turnup/<cluster>/`: journal, snapshot, lock, files; the only writer there |
 //! | `exec` | every child process: groups, signals, time limits, logs, masks; ssh |
-//! | `wizard` | the questions on a screen: an Elm core, and one loop that touches the terminal |
 //! | `phase` | steps, graph, plan, engine, events |
 //! | `report` | shows events: bars, lines, JSON; times and what decided them |
 //! | `artifacts` | binaries and images by digest: lock file, cache, sources |
 //! | `inventory` | the nouns that all phases share: hosts, roles, taints, disks, the API's endpoint |
 //! | `cloud` | everything that differs between clouds, a directory each; targets |
+//! | `picture` | the cluster that a configuration describes, drawn: hosts, networks, ways in, an estimate of its cost |
+//! | `wizard` | the questions on a screen: an Elm core, and one loop that touches the terminal |
 //! | `doctor` | what this machine has and lacks |
 //! | `cluster` | what all phases are given: typed settings, templates, directory, connections |
 //! | `provision` | phase 1: drives Terraform; writes the inventory; hosts on this machine |
@@ -220,6 +221,7 @@ mod network;
 mod node;
 pub mod parallel;
 pub mod phase;
+mod picture;
 mod plan;
 pub mod provision;
 mod redact;

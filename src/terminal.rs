@@ -2,8 +2,9 @@
 //! from files.
 //!
 //! A control character never reaches a terminal as it is: it is shown as an escape (`\x1b`,
-//! `\u{202e}`), in pipes as well, so that a log reads the same everywhere. Pure. Colours of our own
-//! are put around text that is escaped already.
+//! `\u{202e}`), in pipes as well, so that a log reads the same everywhere. Colours of our own are
+//! put around text that is escaped already. Pure, but for the one function that looks at the
+//! environment: what the terminal of this process can show.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -83,9 +84,35 @@ fn escape(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// Whether lines and arrows would come out as rubbish on the terminal of this process.
+#[must_use]
+pub(crate) fn is_ascii_only() -> bool {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default();
+    is_ascii(&locale, &variable("TERM").unwrap_or_default())
+}
+
+/// Whether the terminal says that it is no more than ASCII, or the locale is not UTF-8.
+fn is_ascii(locale: &str, terminal: &str) -> bool {
+    let utf8 = locale.to_lowercase().replace('-', "").contains("utf8");
+    let plain = ["C", "POSIX"].contains(&locale);
+    matches!(terminal, "vt100" | "vt102" | "vt220" | "ansi")
+        || !locale.is_empty() && !utf8 && (plain || locale.contains('.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_locale_and_the_terminal_say_what_can_be_shown() {
+        for (locale, terminal) in [("C", "xterm"), ("POSIX", ""), ("de_DE.ISO-8859-1", "xterm"), ("C.UTF-8", "vt100")] {
+            assert!(is_ascii(locale, terminal), "{locale} {terminal}");
+        }
+        for (locale, terminal) in [("C.UTF-8", "xterm"), ("de_DE.utf8", "linux"), ("", "xterm"), ("de_DE", "xterm")] {
+            assert!(!is_ascii(locale, terminal), "{locale} {terminal}");
+        }
+    }
 
     const HOSTILE: &str = "a\x1b]0;t\x07\x1b[2J\x1b[31m\rb\u{202e}c\u{9b}1m\x7f\0\td\ne";
 

@@ -26,7 +26,7 @@ pub(super) fn find_recorded(kubectl: &Kubectl) -> Result<BTreeMap<String, Record
 }
 
 /// One set and what brings it into the cluster.
-pub(super) struct Delivery<'a> {
+pub(super) struct SetDelivery<'a> {
     pub(super) kubectl: &'a Kubectl,
     pub(super) set: &'a OwnSet,
     pub(super) recorded: Option<&'a Recorded>,
@@ -35,7 +35,7 @@ pub(super) struct Delivery<'a> {
     pub(super) file: String,
 }
 
-impl Delivery<'_> {
+impl SetDelivery<'_> {
     /// Objects that the set has no longer, those that came last first.
     fn left(&self) -> Vec<&OwnObject> {
         let recorded = self.recorded.filter(|_| self.prune);

@@ -36,7 +36,7 @@ impl Rendered {
 }
 
 /// What the manifests are made from.
-pub(super) struct Values<'a> {
+pub(super) struct TemplateValues<'a> {
     pub(super) source: &'a TreeSource,
     pub(super) settings: &'a ClusterSettings,
     pub(super) api: &'a Endpoint,
@@ -48,14 +48,14 @@ pub(super) struct Values<'a> {
 pub(super) fn render_cluster(cluster: &Cluster, inventory: &Inventory) -> Result<Vec<Rendered>> {
     let resolved = cluster.resolved()?;
     let image = |name: &str| find_image(&resolved, name);
-    Values { source: &cluster.source, settings: &cluster.settings, api: &inventory.api, image: &image }.render()
+    TemplateValues { source: &cluster.source, settings: &cluster.settings, api: &inventory.api, image: &image }.render()
 }
 
 fn find_image(resolved: &ResolvedArtifacts, name: &str) -> Result<(String, String)> {
     Ok((resolved.reference(name)?, resolved.version(&format!("image/{name}"))?.to_owned()))
 }
 
-impl Values<'_> {
+impl TemplateValues<'_> {
     pub(super) fn render(&self) -> Result<Vec<Rendered>> {
         let addons = Addon::all(self.source)?;
         let enabled = addons.iter().filter(|addon| addon.is_on(&self.settings.addons));

@@ -6,7 +6,7 @@ use super::observed::{Observed, ObservedNode, Pod, Workload};
 use super::render::Rendered;
 
 /// What should be.
-pub(super) struct Expected<'a> {
+pub(super) struct ExpectedAddons<'a> {
     /// The names of the hosts.
     pub(super) hosts: &'a [String],
     /// The addons.
@@ -29,7 +29,7 @@ pub(super) struct Outlook {
     pub(super) missing: Vec<String>,
 }
 
-impl Expected<'_> {
+impl ExpectedAddons<'_> {
     pub(super) fn compare(&self, observed: &Observed) -> Outlook {
         let mut outlook = Outlook::default();
         let nodes: BTreeMap<&str, &ObservedNode> =

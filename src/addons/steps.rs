@@ -18,9 +18,9 @@ use crate::unknown;
 use super::object::Object;
 use super::observed::{Observed, Pod};
 use super::own::{self, NETWORK, OWN, OwnSet, Recorded, WORKLOADS};
-use super::own_apply::{Delivery, find_recorded};
+use super::own_apply::{SetDelivery, find_recorded};
 use super::render::{Rendered, render_cluster};
-use super::rollout::{Expected, Outlook};
+use super::rollout::{ExpectedAddons, Outlook};
 use super::{evidence, preview, prune};
 
 /// Where the manifests lie below the cluster's directory.
@@ -142,9 +142,9 @@ impl AddonContext {
         kubectl: &'a Kubectl,
         set: &'a OwnSet,
         recorded: &'a BTreeMap<String, Recorded>,
-    ) -> Delivery<'a> {
+    ) -> SetDelivery<'a> {
         let file = self.cluster.store.path(set.file()).display().to_string();
-        Delivery { kubectl, set, recorded: recorded.get(set.name), prune: self.prunes(), file }
+        SetDelivery { kubectl, set, recorded: recorded.get(set.name), prune: self.prunes(), file }
     }
 
     /// Whether nodes become Ready by what turnup applies.
@@ -185,7 +185,7 @@ impl AddonContext {
     }
 
     fn outlook(&self, observed: &Observed) -> Result<Outlook> {
-        let expected = Expected {
+        let expected = ExpectedAddons {
             hosts: &self.hosts(),
             addons: &self.manifests()?,
             network: self.has_network(),

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::object::Object;
 use super::observed::Observed;
 use super::prune;
-use super::render::{Rendered, Values};
-use super::rollout::Expected;
+use super::render::{Rendered, TemplateValues};
+use super::rollout::ExpectedAddons;
 use crate::cluster::ClusterSettings;
 use crate::config::{Settings, TreeSource};
 use crate::error::Result;
@@ -31,7 +31,7 @@ fn render_from(source: &TreeSource, change: impl FnOnce(&mut ClusterSettings)) -
     change(&mut settings);
     let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
-    Values { source, settings: &settings, api: &api, image: &image }.render()
+    TemplateValues { source, settings: &settings, api: &api, image: &image }.render()
 }
 
 /// One manifest, with these settings.
@@ -42,7 +42,7 @@ fn render_set(addon: &str, pairs: &[(&str, &str)]) -> Result<String> {
     let typed = ClusterSettings::read(&settings, std::path::Path::new("/work")).unwrap();
     let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
-    let manifests = Values { source: &source, settings: &typed, api: &api, image: &image }.render()?;
+    let manifests = TemplateValues { source: &source, settings: &typed, api: &api, image: &image }.render()?;
     Ok(manifests.into_iter().find(|manifest| manifest.name == addon).unwrap().text)
 }
 
@@ -121,7 +121,7 @@ fn applied() -> Vec<Rendered> {
 
 fn missing(observed: &Observed, addons: &[Rendered], hosts: &[&str], network: bool) -> Vec<String> {
     let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-    Expected { hosts: &hosts, addons, network, tolerated: 0 }.compare(observed).missing
+    ExpectedAddons { hosts: &hosts, addons, network, tolerated: 0 }.compare(observed).missing
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_host_that_is_new_is_waited_for_with_all_that_runs_on_every_node() {
 fn so_many_nodes_as_may_be_missing_are_not_waited_for() {
     let (observed, addons) = (observe(HEALTHY), applied());
     let hosts = ["master", "worker", "new"].map(str::to_owned);
-    let expected = |tolerated| Expected { hosts: &hosts, addons: &addons, network: true, tolerated };
+    let expected = |tolerated| ExpectedAddons { hosts: &hosts, addons: &addons, network: true, tolerated };
     assert_eq!(expected(1).compare(&observed).missing, [""; 0]);
     assert_eq!(expected(1).compare(&observed).ready_nodes, ["master", "worker"]);
     assert_eq!(expected(0).compare(&observed).missing.len(), 3);

@@ -26,7 +26,7 @@ pub struct Cache {
 /// What a check of one blob's bytes found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Health {
+pub enum CacheHealth {
     /// The bytes have the digest.
     Good,
     /// They have not; the file is in quarantine now.
@@ -147,9 +147,9 @@ impl Cache {
             return Ok(Some(path));
         }
         match self.check(digest)? {
-            (Health::Good, _) => Ok(Some(path)),
-            (Health::Absent, _) => Ok(None),
-            (Health::Corrupt, quarantined) => {
+            (CacheHealth::Good, _) => Ok(Some(path)),
+            (CacheHealth::Absent, _) => Ok(None),
+            (CacheHealth::Corrupt, quarantined) => {
                 on_corrupt(&quarantined);
                 Ok(None)
             }
@@ -158,19 +158,19 @@ impl Cache {
 
     /// Reads the blob's bytes, whatever its stamp says. A corrupt one is moved to quarantine; the
     /// path says where.
-    pub fn check(&self, digest: &Digest) -> Result<(Health, PathBuf)> {
+    pub fn check(&self, digest: &Digest) -> Result<(CacheHealth, PathBuf)> {
         let path = self.blob_path(digest);
         // Taken before the bytes are read: a change in between must not get a stamp.
         let stamp = match Stamp::of(&path) {
             Ok(stamp) => stamp,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Health::Absent, path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((CacheHealth::Absent, path)),
             Err(error) => return Err(error.into()),
         };
         if Digest::of_file(&path)? == *digest {
             self.write_stamp(digest, &stamp)?;
-            return Ok((Health::Good, path));
+            return Ok((CacheHealth::Good, path));
         }
-        Ok((Health::Corrupt, self.quarantine(digest)?))
+        Ok((CacheHealth::Corrupt, self.quarantine(digest)?))
     }
 
     fn quarantine(&self, digest: &Digest) -> Result<PathBuf> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::digest::{Digest, Hasher};
 use super::lock::Pin;
 use super::progress::{Pace, Watch};
-use super::proxy::Proxy;
+use super::proxy::DownloadProxy;
 use super::size::Size;
 use super::sources::{Location, blob_url, without_credentials};
 use crate::{Class, Context as _, Error, Result};
@@ -34,7 +34,7 @@ fn config() -> ureq::config::ConfigBuilder<ureq::typestate::AgentScope> {
 }
 
 /// One that knows a proxy which no environment names.
-fn agent_of(proxy: &Proxy, url: &str) -> Result<ureq::Agent> {
+fn agent_of(proxy: &DownloadProxy, url: &str) -> Result<ureq::Agent> {
     let (via, roots) = proxy.transport(url)?;
     let tls = ureq::tls::TlsConfig::builder().root_certs(roots).build();
     Ok(config().proxy(via).tls_config(tls).build().into())
@@ -115,7 +115,13 @@ pub(super) fn fetch_url(url: &str, size: Size, to: &Path, watch: &dyn Watch) -> 
 /// Goes on with what an earlier call left of this file, or begins it; a server that cannot go on
 /// sends all of it again. The digest is that of the whole file, and the count how many bytes of it
 /// were there already. Without a proxy of its own it follows the environment.
-pub fn resume_url(url: &str, size: Size, to: &Path, proxy: Option<&Proxy>, watch: &dyn Watch) -> Result<(Digest, u64)> {
+pub fn resume_url(
+    url: &str,
+    size: Size,
+    to: &Path,
+    proxy: Option<&DownloadProxy>,
+    watch: &dyn Watch,
+) -> Result<(Digest, u64)> {
     let own = proxy.map(|proxy| agent_of(proxy, url)).transpose()?;
     // A part that is larger than the whole cannot be a part of it.
     let there = fs_err::metadata(to).map_or(0, |data| data.len());

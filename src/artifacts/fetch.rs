@@ -15,7 +15,7 @@ use super::gobuild::{Order, executable_name};
 use super::keylock::KeyLock;
 use super::lock::{DigestOrigin, Pin};
 use super::progress::{Joint, Watch};
-use super::selection::{Artifact, Binary, Image, Variant};
+use super::selection::{Artifact, BinaryArtifact, ImageArtifact, Variant};
 use super::sources::{Location, Source, Sources};
 use super::{download, image::image_tar};
 use crate::exec::{signals, tools};
@@ -273,7 +273,7 @@ impl<'a> Fetching<'a> {
     }
 
     fn build_modules(&mut self, missing: &[&Artifact]) -> Result<()> {
-        let mut modules: BTreeMap<&str, Vec<(&Artifact, &Binary)>> = BTreeMap::new();
+        let mut modules: BTreeMap<&str, Vec<(&Artifact, &BinaryArtifact)>> = BTreeMap::new();
         for artifact in missing {
             if let Some(binary) = artifact.binary() {
                 modules.entry(&binary.module).or_default().push((artifact, binary));
@@ -293,7 +293,7 @@ impl<'a> Fetching<'a> {
         Ok(())
     }
 
-    fn build_module(&self, module: &str, members: &[(&Artifact, &Binary)]) -> Result<()> {
+    fn build_module(&self, module: &str, members: &[(&Artifact, &BinaryArtifact)]) -> Result<()> {
         let (first, binary) = members[0];
         let key = format!("build-{module}-{}-{}", first.platform.os, first.platform.arch);
         let lock = KeyLock::acquire(self.cache.root(), &key, module, self.watch)?;
@@ -406,7 +406,7 @@ fn unpinned(artifact: &Artifact) -> Error {
         .hint("turnup artifacts pin --source upstream")
 }
 
-fn mixed(artifact: &Artifact, image: &Image) -> Error {
+fn mixed(artifact: &Artifact, image: &ImageArtifact) -> Error {
     let names: Vec<&str> = image.binaries.iter().map(|binary| binary.name.as_str()).collect();
     Error::permanent(format!("{artifact} would be mixed from upstream's and our own builds of {}", names.join(", ")))
         .hint("name either upstream or source in the artifact sources")
@@ -423,7 +423,7 @@ fn any<T>(items: &[T], is: impl Fn(&T) -> Result<bool>) -> Result<bool> {
 
 /// What a build must be, what it is, and everything that has a say in that. With a C compiler, that
 /// is the machine's own part.
-fn not_reproduced(artifact: &Artifact, binary: &Binary, got: &Digest, log: &Path) -> Error {
+fn not_reproduced(artifact: &Artifact, binary: &BinaryArtifact, got: &Digest, log: &Path) -> Error {
     let mut error =
         Error::permanent(format!("the build of {artifact} is not the one that the lock file pins; it was refused"));
     for pin in &artifact.pins {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::lock::Cgo;
 use super::platform::Platform;
 use super::progress::{Pace, Watch};
-use super::selection::Binary;
+use super::selection::BinaryArtifact;
 use super::sources::Effort;
 use super::tree;
 use crate::exec::{Failure, OnDeath, Run, tools};
@@ -39,7 +39,7 @@ const LIMIT: Duration = Duration::from_hours(3);
 /// One call of `go build`.
 pub(super) struct Order<'a> {
     /// Any of the binaries: module, toolchain and flags are the same for all.
-    pub(super) binary: &'a Binary,
+    pub(super) binary: &'a BinaryArtifact,
     pub(super) platform: &'a Platform,
     pub(super) packages: Vec<&'a str>,
     /// Packages of `templates/artifacts/reference` that become part of the module.

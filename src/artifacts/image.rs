@@ -23,7 +23,7 @@ use serde::Serialize;
 use tar::{Builder, EntryType, Header};
 
 use super::digest::Hasher;
-use super::selection::{Artifact, Image};
+use super::selection::{Artifact, ImageArtifact};
 use crate::{Context, Error, Result};
 
 const SEARCH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -112,7 +112,10 @@ enum Entry<'a> {
     File(&'a Path),
 }
 
-fn list_entries<'a>(image: &'a Image, binaries: &'a BTreeMap<String, PathBuf>) -> Result<BTreeMap<String, Entry<'a>>> {
+fn list_entries<'a>(
+    image: &'a ImageArtifact,
+    binaries: &'a BTreeMap<String, PathBuf>,
+) -> Result<BTreeMap<String, Entry<'a>>> {
     let mut entries = BTreeMap::new();
     for (path, name) in &image.files {
         let file = binaries.get(name).ok_or_else(|| Error::bug(format!("{}: no file for {name}", image.reference)))?;

@@ -19,7 +19,7 @@ use super::keylock::KeyLock;
 use super::lock::{DigestOrigin, LARGEST, LOCK_FILE, Lock, Pin, Pins};
 use super::platform::Platform;
 use super::progress::Watch;
-use super::selection::{Artifact, Kind, Variant, make_binary, make_image};
+use super::selection::{Artifact, ArtifactKind, Variant, make_binary, make_image};
 use super::size::Size;
 use super::sources::Effort;
 use crate::atomic_file::{self, FileMode};
@@ -268,7 +268,7 @@ impl Recording<'_> {
                 pins: Vec::new(),
                 upstream_pins: Vec::new(),
                 optional: false,
-                kind: Kind::Image(make_image(spec, &module.version, &[])),
+                kind: ArtifactKind::Image(make_image(spec, &module.version, &[])),
             };
             let mut hasher = Hasher::new(io::sink());
             image_tar(&artifact, &paths, &mut hasher)?;

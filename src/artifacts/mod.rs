@@ -39,7 +39,7 @@ mod unique;
 
 pub use advisories::{Advisories, Advisory, describe as describe_advisories};
 pub use archive::ImageArchive;
-pub use cache::{Cache, Health};
+pub use cache::{Cache, CacheHealth};
 pub use digest::{Digest, NotADigest};
 pub use download::{Presence, find_blob, resume_url};
 pub use export::{Exported, export_bundle, export_mirror};
@@ -49,11 +49,11 @@ pub use lock::{BinarySpec, Cgo, DigestOrigin, ImageSpec, LARGEST, LOCK_FILE, Loc
 pub use maintain::{RecordedDigest, pin_upstream, rewrite_lock, write_lock};
 pub use platform::Platform;
 pub use progress::{NoProgress, Watch};
-pub use proxy::{Proxy, covers};
+pub use proxy::{DownloadProxy, covers};
 pub use reference::{describe_components, read_help, write_reference};
 pub use resolved::ResolvedArtifacts;
 pub use rootfs::{RootFs, host_root_digest};
-pub use selection::{Artifact, Binary, Image, Kind, Selection, Variant};
+pub use selection::{Artifact, ArtifactKind, BinaryArtifact, ImageArtifact, Selection, Variant};
 pub use size::Size;
 pub use sources::{Effort, Location, Source, Sources, blob_url};
 pub use unique::Unique;

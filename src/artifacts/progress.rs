@@ -58,18 +58,18 @@ impl<'w> Joint<'w> {
     }
 
     /// The part of one download.
-    pub(super) fn part(&self, name: &str) -> Part<'_> {
-        Part { joint: self, name: name.to_owned() }
+    pub(super) fn part(&self, name: &str) -> DownloadPart<'_> {
+        DownloadPart { joint: self, name: name.to_owned() }
     }
 }
 
 /// Follows one of several downloads.
-pub(super) struct Part<'j> {
+pub(super) struct DownloadPart<'j> {
     joint: &'j Joint<'j>,
     name: String,
 }
 
-impl Watch for Part<'_> {
+impl Watch for DownloadPart<'_> {
     fn progress(&self, message: &str) {
         self.joint.watch.progress(message);
     }

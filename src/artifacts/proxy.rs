@@ -14,7 +14,7 @@ const BUNDLES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/
 
 /// The way out of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Proxy {
+pub struct DownloadProxy {
     /// For `http://`: `http://proxy.example.com:3128`; empty: directly.
     pub http: String,
     /// For `https://`, in the same form.
@@ -26,7 +26,7 @@ pub struct Proxy {
     pub authorities: String,
 }
 
-impl Proxy {
+impl DownloadProxy {
     /// The proxy that leads to this URL, if one does.
     #[must_use]
     pub fn find(&self, url: &str) -> Option<&str> {
@@ -89,7 +89,8 @@ mod tests {
     #[test]
     fn exceptions_are_read_as_components_of_kubernetes_read_them() {
         let direct = ["10.0.0.0/8", "192.0.2.7", ".svc", "example.com"].map(str::to_owned).to_vec();
-        let proxy = Proxy { http: "http://a:1".into(), https: "http://b:2".into(), direct, ..Proxy::default() };
+        let proxy =
+            DownloadProxy { http: "http://a:1".into(), https: "http://b:2".into(), direct, ..DownloadProxy::default() };
         for direct in [
             "http://10.1.2.3/x",
             "https://192.0.2.7:5000/v2",
@@ -107,6 +108,9 @@ mod tests {
         ] {
             assert_eq!(proxy.find(url), Some(via), "{url}");
         }
-        assert_eq!(Proxy { http: "http://a:1".into(), ..Proxy::default() }.find("https://example.org"), None);
+        assert_eq!(
+            DownloadProxy { http: "http://a:1".into(), ..DownloadProxy::default() }.find("https://example.org"),
+            None
+        );
     }
 }

@@ -20,7 +20,7 @@ use super::progress::Watch;
 use super::selection::{Artifact, Selection};
 use super::sources::{Effort, Sources};
 use crate::atomic_file::{self, FileMode};
-use crate::component::{ComponentReference, File, Flag, Gate, HelpFlag, Reference, read_etcd, read_pflag};
+use crate::component::{ComponentReference, Flag, Gate, HelpFlag, Reference, ReferenceFile, read_etcd, read_pflag};
 use crate::exec::Run;
 use crate::{Context, Error, Result};
 
@@ -43,7 +43,7 @@ type Helps = BTreeMap<String, BTreeMap<String, HelpFlag>>;
 #[serde(deny_unknown_fields)]
 struct Described {
     flags: BTreeMap<String, Flag>,
-    kinds: BTreeMap<String, File>,
+    kinds: BTreeMap<String, ReferenceFile>,
     feature_gates: BTreeMap<String, Gate>,
 }
 

@@ -21,7 +21,7 @@ use super::platform::Platform;
 use super::progress::Watch;
 use crate::atomic_file::sync_directory;
 use crate::exec::{Failure, OnDeath, Run, tools};
-use crate::input::{Mount, mounts};
+use crate::input::{MountPoint, mounts};
 use crate::{Class, Context as _, Error, Result};
 
 /// Raise it when what is done to the root after debootstrap changes.
@@ -285,9 +285,9 @@ fn explain_network(failure: Failure, program: &str, place: &str) -> Error {
 }
 
 /// An error when hosts stand on this root: what lies below a mounted overlay must not change.
-fn require_unused(root: &Path, mounts: &[Mount]) -> Result<()> {
+fn require_unused(root: &Path, mounts: &[MountPoint]) -> Result<()> {
     let below = format!("lowerdir={}", root.display());
-    let stands = |mount: &&Mount| mount.options.contains(&below);
+    let stands = |mount: &&MountPoint| mount.options.contains(&below);
     let hosts: Vec<&str> = mounts.iter().filter(stands).map(|mount| mount.point.as_str()).collect();
     if hosts.is_empty() {
         return Ok(());

@@ -38,21 +38,21 @@ pub struct Artifact {
     /// Fetched only when asked for by name.
     pub optional: bool,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ArtifactKind,
 }
 
 /// What an artifact is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ArtifactKind {
     /// An executable.
-    Binary(Binary),
+    Binary(BinaryArtifact),
     /// A docker-archive.
-    Image(Image),
+    Image(ImageArtifact),
 }
 
 /// How an executable is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Binary {
+pub struct BinaryArtifact {
     /// The module in the lock file; what is built together.
     pub module: String,
     /// Its directory below `templates/artifacts`.
@@ -75,7 +75,7 @@ pub struct Binary {
 
 /// How an image is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
+pub struct ImageArtifact {
     /// The name in containerd: `turnup.local/kube-apiserver:v1.36.3`.
     pub reference: String,
     /// The command and its first arguments.
@@ -101,19 +101,19 @@ impl Artifact {
 
     /// The image, when it is one.
     #[must_use]
-    pub const fn image(&self) -> Option<&Image> {
+    pub const fn image(&self) -> Option<&ImageArtifact> {
         match &self.kind {
-            Kind::Image(image) => Some(image),
-            Kind::Binary(_) => None,
+            ArtifactKind::Image(image) => Some(image),
+            ArtifactKind::Binary(_) => None,
         }
     }
 
     /// The binary, when it is one.
     #[must_use]
-    pub const fn binary(&self) -> Option<&Binary> {
+    pub const fn binary(&self) -> Option<&BinaryArtifact> {
         match &self.kind {
-            Kind::Binary(binary) => Some(binary),
-            Kind::Image(_) => None,
+            ArtifactKind::Binary(binary) => Some(binary),
+            ArtifactKind::Image(_) => None,
         }
     }
 
@@ -239,7 +239,7 @@ impl Resolving<'_> {
             pins: self.find_pins(name, &spec.pins)?,
             upstream_pins: upstream.map(|upstream| self.known_pins(&upstream.pins)).unwrap_or_default(),
             optional: spec.optional,
-            kind: Kind::Binary(make_binary(self.lock, self.name, spec, self.platform)),
+            kind: ArtifactKind::Binary(make_binary(self.lock, self.name, spec, self.platform)),
         })
     }
 
@@ -257,7 +257,7 @@ impl Resolving<'_> {
             upstream_pins: self.known_pins(&spec.upstream_pins),
             // An image is fetched with its binaries.
             optional: spec.files.values().any(|name| self.module.binaries[name].optional),
-            kind: Kind::Image(make_image(spec, &self.module.version, binaries)),
+            kind: ArtifactKind::Image(make_image(spec, &self.module.version, binaries)),
         })
     }
 
@@ -281,10 +281,10 @@ impl Resolving<'_> {
     }
 }
 
-pub(super) fn make_binary(lock: &Lock, module: &str, spec: &BinarySpec, platform: &Platform) -> Binary {
+pub(super) fn make_binary(lock: &Lock, module: &str, spec: &BinarySpec, platform: &Platform) -> BinaryArtifact {
     let Module { version, directory, ldflags, flags, cgo, .. } = &lock.modules[module];
     let fill = |text: &str| fill_template(text, version, platform);
-    Binary {
+    BinaryArtifact {
         module: module.into(),
         directory: directory.clone(),
         toolchain: lock.toolchain.clone(),
@@ -297,9 +297,9 @@ pub(super) fn make_binary(lock: &Lock, module: &str, spec: &BinarySpec, platform
     }
 }
 
-pub(super) fn make_image(spec: &ImageSpec, version: &str, binaries: &[Artifact]) -> Image {
+pub(super) fn make_image(spec: &ImageSpec, version: &str, binaries: &[Artifact]) -> ImageArtifact {
     let needed = |artifact: &&Artifact| spec.files.values().any(|name| *name == artifact.name);
-    Image {
+    ImageArtifact {
         reference: spec.reference.replace("{version}", version),
         entrypoint: spec.entrypoint.clone(),
         user: spec.user.clone(),

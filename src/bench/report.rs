@@ -154,7 +154,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
     use super::*;
-    use crate::bench::Times;
+    use crate::bench::milestone::Times;
     use crate::phase::{Event, What};
 
     fn sample(seconds: f64) -> Sample {

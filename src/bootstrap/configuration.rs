@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::cluster::{Cluster, ClusterSettings};
-use crate::component::Subject;
+use crate::component::OverrideSubject;
 use crate::config::{Assignment, ComponentName, Destination, flag_text};
 use crate::error::{Error, Result};
 use crate::input;
@@ -23,7 +23,7 @@ const LARGEST: u64 = 1 << 20;
 pub(super) struct Configuration<'a> {
     pub(super) settings: &'a ClusterSettings,
     pub(super) component: ComponentName,
-    pub(super) subject: Subject<'a>,
+    pub(super) subject: OverrideSubject<'a>,
 }
 
 impl<'a> Configuration<'a> {

@@ -15,18 +15,18 @@ use super::component::Component;
 use super::pki::Pki;
 
 /// Secrets of a node by name.
-pub(super) type Secrets = BTreeMap<String, Zeroizing<String>>;
+pub(super) type SecretTexts = BTreeMap<String, Zeroizing<String>>;
 
 /// The files and secrets so far. A file belongs to root unless its owner is given.
 pub(super) struct Contents<'a> {
     pub(super) pki: Pki<'a>,
     pub(super) list: Vec<File>,
-    pub(super) secrets: Secrets,
+    pub(super) secrets: SecretTexts,
 }
 
 impl<'a> Contents<'a> {
     pub(super) const fn new(pki: Pki<'a>) -> Self {
-        Self { pki, list: Vec::new(), secrets: Secrets::new() }
+        Self { pki, list: Vec::new(), secrets: SecretTexts::new() }
     }
 
     /// Adds to the directory of a component.

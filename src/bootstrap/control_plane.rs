@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterSettings, Oidc, PodSecurity};
-use crate::component::Subject;
+use crate::component::OverrideSubject;
 use crate::config::ComponentName;
 use crate::error::{Context as _, Error, Result};
 use crate::inventory::Host;
@@ -15,7 +15,7 @@ use super::component::{API_SERVER, COMPONENTS, CONTROLLER_MANAGER, Component, ET
 use super::configuration::{self, Configuration};
 use super::etcd_members::Member;
 use super::healthcheck;
-use super::manifest::{Probe, StaticPod};
+use super::manifest::{PodProbe, StaticPod};
 
 /// Where etcd has its data on the host's own disk.
 pub(super) const ETCD_DIR: &str = "/var/lib/etcd";
@@ -64,7 +64,7 @@ pub(super) struct ControlPlane<'a> {
 
 impl ControlPlane<'_> {
     const fn configuration(&self, component: ComponentName) -> Configuration<'_> {
-        let subject = Subject { host: self.host.name.as_str(), role: self.host.role.name(), group: "" };
+        let subject = OverrideSubject { host: self.host.name.as_str(), role: self.host.role.name(), group: "" };
         Configuration { settings: self.settings(), component, subject }
     }
 
@@ -303,7 +303,7 @@ impl ControlPlane<'_> {
         flags: Flags,
         files: &[File],
         written: &[&str],
-        probe: Probe,
+        probe: PodProbe,
     ) -> Result<StaticPod> {
         let (image, user) = ((self.image)(component.name)?, component.user(self.settings()));
         let written = written.iter().map(|dir| ((*dir).to_owned(), false));

@@ -21,7 +21,7 @@ pub(super) const FILE: &str = "outputs/etcd.json";
 /// How far the first start of all members has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Stage {
+pub(super) enum FoundingStage {
     /// No member was started.
     Planned,
     /// Some may have been; whether they are a majority is not known.
@@ -35,7 +35,7 @@ pub(super) enum Stage {
 /// How a member starts for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Start {
+pub(super) enum MemberStart {
     /// With the others of its first list, all at once.
     New,
     /// As one more, which etcd does not count yet.
@@ -55,7 +55,7 @@ pub(super) struct Member {
     /// The machine with its data.
     pub(super) instance: String,
     /// How it starts.
-    pub(super) start: Start,
+    pub(super) start: MemberStart,
     /// `name=URL` of each member of its first list, its own among them.
     pub(super) first: Vec<String>,
 }
@@ -67,7 +67,7 @@ pub(super) struct Members {
     /// Always [`Members::SCHEMA`](Document::SCHEMA).
     schema: String,
     /// How far they are.
-    pub(super) stage: Stage,
+    pub(super) stage: FoundingStage,
     /// In the order of the inventory.
     #[serde(rename = "members")]
     pub(super) all: Vec<Member>,
@@ -105,8 +105,8 @@ impl Member {
     /// etcd's word for how it starts.
     pub(super) const fn cluster_state(&self) -> &'static str {
         match self.start {
-            Start::New => "new",
-            Start::Joining | Start::Joined => "existing",
+            MemberStart::New => "new",
+            MemberStart::Joining | MemberStart::Joined => "existing",
         }
     }
 }
@@ -135,16 +135,16 @@ impl Members {
     /// How many members have to start side by side: as long as they were no majority once, none is
     /// ready before more than half of them are.
     pub(super) fn count_at_once(store: &Store, inventory: &Inventory) -> Result<usize> {
-        let is_established = Self::find(store)?.is_some_and(|known| known.stage == Stage::Established);
+        let is_established = Self::find(store)?.is_some_and(|known| known.stage == FoundingStage::Established);
         Ok(if is_established { 1 } else { inventory.control_planes().count() / 2 + 1 })
     }
 
     /// All control-plane hosts of the inventory, none of which has an etcd yet.
     pub(super) fn all_at_once(inventory: &Inventory) -> Self {
         let first: Vec<String> = inventory.control_planes().map(name_and_url).collect();
-        let member = |host| Member { first: first.clone(), ..member_of(host, Start::New) };
+        let member = |host| Member { first: first.clone(), ..member_of(host, MemberStart::New) };
         let all = inventory.control_planes().map(member).collect();
-        Self { schema: Self::SCHEMA.into(), stage: Stage::Planned, all }
+        Self { schema: Self::SCHEMA.into(), stage: FoundingStage::Planned, all }
     }
 
     /// Those of the inventory that have data of etcd, where the file was lost; a first start where
@@ -153,7 +153,7 @@ impl Members {
         let mut members = Self::all_at_once(inventory);
         if !with_data.is_empty() {
             members.all.retain(|member| with_data.contains(&member.name.as_str()));
-            members.stage = Stage::Established;
+            members.stage = FoundingStage::Established;
         }
         members
     }
@@ -189,17 +189,18 @@ impl Members {
             }
         }
         let is_known = |host: &Host| self.find_member(&host.name).is_some();
-        if self.stage == Stage::Established && !self.all.is_empty() && !inventory.control_planes().any(is_known) {
+        if self.stage == FoundingStage::Established && !self.all.is_empty() && !inventory.control_planes().any(is_known)
+        {
             return Err(self.strangers(inventory));
         }
         // A reinstalled machine has no data of the cluster, nor does any other one.
-        if self.stage == Stage::Planned || stay.is_empty() {
+        if self.stage == FoundingStage::Planned || stay.is_empty() {
             return Ok((Self::all_at_once(inventory), Vec::new()));
         }
         let stays = |name: &str| stay.iter().any(|member: &Member| member.name == name);
         let (left, _): (Vec<Member>, _) = self.all.iter().cloned().partition(|member| !stays(&member.name));
         let comes = inventory.control_planes().any(|host| !stays(&host.name));
-        if self.stage == Stage::Started && (comes || !left.is_empty()) {
+        if self.stage == FoundingStage::Started && (comes || !left.is_empty()) {
             return Err(self.unfinished(inventory));
         }
         let mut urls: Vec<String> =
@@ -211,7 +212,7 @@ impl Members {
             } else {
                 // One after another: each knows those who came before it.
                 urls.push(name_and_url(host));
-                all.push(Member { first: urls.clone(), ..member_of(host, Start::Joining) });
+                all.push(Member { first: urls.clone(), ..member_of(host, MemberStart::Joining) });
             }
         }
         Ok((Self { all, ..self }, left))
@@ -249,7 +250,7 @@ fn name_and_url(host: &Host) -> String {
     format!("{}={}", host.name, peer_url(host.address))
 }
 
-fn member_of(host: &Host, start: Start) -> Member {
+fn member_of(host: &Host, start: MemberStart) -> Member {
     let (name, instance) = (host.name.clone(), host.instance.clone());
     Member { name, address: host.address, instance, start, first: Vec::new() }
 }
@@ -300,7 +301,7 @@ mod tests {
         let store = Store::open(dir.path()).unwrap();
         let count = || Members::count_at_once(&store, &inventory_of(&THREE)).unwrap();
         assert_eq!((count(), Members::count_at_once(&store, &inventory_of(&THREE[..1])).unwrap()), (2, 1));
-        for (stage, expected) in [(Stage::Started, 2), (Stage::Established, 1)] {
+        for (stage, expected) in [(FoundingStage::Started, 2), (FoundingStage::Established, 1)] {
             let known = Members { stage, ..members(&THREE) };
             store.write_file(FILE, crate::document::render(FILE, &known).unwrap().as_bytes(), 0o600).unwrap();
             assert_eq!(count(), expected);
@@ -318,12 +319,12 @@ mod tests {
 
     #[test]
     fn the_word_of_earlier_versions_is_read() {
-        assert_eq!(serde_json::from_value::<Stage>("begun".into()).unwrap(), Stage::Started);
+        assert_eq!(serde_json::from_value::<FoundingStage>("begun".into()).unwrap(), FoundingStage::Started);
     }
 
     #[test]
     fn without_a_majority_the_list_stays() {
-        let started = Members { stage: Stage::Started, ..members(&THREE) };
+        let started = Members { stage: FoundingStage::Started, ..members(&THREE) };
         assert_eq!(plan(started.clone(), &THREE, &[]).unwrap(), (started.clone(), Vec::new()));
         let error = plan(started.clone(), &THREE[..1], &[]).unwrap_err().render();
         insta::assert_snapshot!(error);
@@ -332,24 +333,28 @@ mod tests {
         assert!(plan(started.clone(), &other, &["c"]).is_ok(), "its data came along");
         let others = THREE.map(|(name, address, _)| (name, address, "2"));
         let (again, left) = plan(started, &others, &[]).unwrap();
-        assert_eq!((again.stage, left.len()), (Stage::Planned, 0), "nothing is left of the first start");
+        assert_eq!((again.stage, left.len()), (FoundingStage::Planned, 0), "nothing is left of the first start");
     }
 
     #[test]
     fn data_is_not_left_behind() {
-        let founded = Members { stage: Stage::Established, ..members(&THREE) };
+        let founded = Members { stage: FoundingStage::Established, ..members(&THREE) };
         let strangers =
             THREE.map(|(name, address, _)| (["x", "y", "z"][usize::from(name.as_bytes()[0] - b'a')], address, "1"));
         insta::assert_snapshot!(plan(founded.clone(), &strangers, &[]).unwrap_err().render());
         let reinstalled = THREE.map(|(name, address, _)| (name, address, "2"));
-        assert_eq!(plan(founded.clone(), &reinstalled, &[]).unwrap().0.stage, Stage::Planned, "all were reinstalled");
+        assert_eq!(
+            plan(founded.clone(), &reinstalled, &[]).unwrap().0.stage,
+            FoundingStage::Planned,
+            "all were reinstalled"
+        );
         let reset = Members { all: Vec::new(), ..founded };
         assert_eq!(plan(reset, &strangers, &[]).unwrap().0.all.len(), 3, "all were reset");
     }
 
     #[test]
     fn members_come_and_go_one_by_one() {
-        let founded = Members { stage: Stage::Established, ..members(&THREE) };
+        let founded = Members { stage: FoundingStage::Established, ..members(&THREE) };
         let hosts = [("a", "10.0.0.9", "2"), ("b", "10.0.0.2", "2"), ("d", "10.0.0.4", "1")];
         let (next, left) = plan(founded.clone(), &hosts, &["a"]).unwrap();
         assert_eq!(left.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["b", "c"]);

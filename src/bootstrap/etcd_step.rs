@@ -15,7 +15,7 @@ use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
 
 use super::control_plane::{ETCD_DIR, ETCD_DISK};
-use super::etcd_members::{FILE, Member, Members, Stage, Start};
+use super::etcd_members::{FILE, FoundingStage, Member, MemberStart, Members};
 use super::etcdctl::Etcdctl;
 use super::firewall;
 use super::host_connection::HostConnection;
@@ -139,11 +139,11 @@ pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()
     let goes = |member: &Member| hosts.iter().any(|host| host.name == member.name);
     let (left, stay): (Vec<Member>, _) = members.all.into_iter().partition(goes);
     members.all = stay;
-    if members.stage == Stage::Established && !left.is_empty() && !members.all.is_empty() {
+    if members.stage == FoundingStage::Established && !left.is_empty() && !members.all.is_empty() {
         let etcd = Etcdctl::find(cluster, &inventory, &members, cx)?;
         // After a kill in between it is unknown which are removed already: a member that stays
         // after all has to join as a new one.
-        let doubtful = left.iter().map(|member| Member { start: Start::Joining, ..member.clone() });
+        let doubtful = left.iter().map(|member| Member { start: MemberStart::Joining, ..member.clone() });
         let mut meanwhile = members.clone();
         meanwhile.all.extend(doubtful);
         write_members(cluster, &meanwhile)?;
@@ -159,8 +159,10 @@ pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -
     let goes = |name: &str| hosts.iter().any(|host| host.name == name);
     let was_started = |host: &Host| Ok(cluster.store.read(file_of(&host.name))?.is_some());
     match Members::find(&cluster.store)? {
-        Some(members) if members.stage == Stage::Started => return Err(members.unfinished(&inventory)),
-        Some(members) if members.stage == Stage::Established && members.all.iter().all(|member| goes(&member.name)) => {
+        Some(members) if members.stage == FoundingStage::Started => return Err(members.unfinished(&inventory)),
+        Some(members)
+            if members.stage == FoundingStage::Established && members.all.iter().all(|member| goes(&member.name)) =>
+        {
             return Err(Error::config("all hosts of the control plane would go, and all data of etcd with them").hint(
                 "set the configuration back; or give the data up, with the configuration as it was: turnup down",
             ));
@@ -191,10 +193,10 @@ pub(super) fn start(
 ) -> Result<()> {
     let (cluster, rolling_lock) = (&*node.cluster, &*node.rolling_lock);
     let members = Members::read(cluster, &node.inventory)?;
-    if members.stage != Stage::Established {
-        rolling_lock.change(cluster, |members| members.stage = members.stage.max(Stage::Started))?;
+    if members.stage != FoundingStage::Established {
+        rolling_lock.change(cluster, |members| members.stage = members.stage.max(FoundingStage::Started))?;
         bring_up()?;
-        return rolling_lock.change(cluster, |members| members.stage = Stage::Established);
+        return rolling_lock.change(cluster, |members| members.stage = FoundingStage::Established);
     }
     if members.all.len() == 1 {
         return bring_up();
@@ -205,7 +207,7 @@ pub(super) fn start(
     let member = members.get(&host.name)?;
     let others = members.without(&host.name);
     let etcd = Etcdctl::find(cluster, &node.inventory, &others, cx);
-    if member.start != Start::Joining {
+    if member.start != MemberStart::Joining {
         match etcd {
             Ok(etcd) => etcd.settle(&members)?,
             // It may be the very one that the others wait for.
@@ -224,7 +226,7 @@ pub(super) fn start(
     cx.progress(format!("{} is a member of etcd", member.name));
     rolling_lock.change(cluster, |members| {
         if let Some(member) = members.all.iter_mut().find(|member| member.name == host.name) {
-            member.start = Start::Joined;
+            member.start = MemberStart::Joined;
         }
     })
 }

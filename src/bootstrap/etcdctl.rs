@@ -12,7 +12,7 @@ use crate::inventory::{Host, Inventory};
 use crate::node::layout;
 use crate::phase::Cx;
 
-use super::etcd_members::{Member, Members, Start};
+use super::etcd_members::{Member, MemberStart, Members};
 use super::host_connection::HostConnection;
 
 /// Who it is, whom it believes, and how long it may take.
@@ -62,7 +62,7 @@ impl<'a> Etcdctl<'a> {
     /// majority.
     pub(super) fn find(cluster: &Cluster, inventory: &'a Inventory, members: &Members, cx: &'a Cx) -> Result<Self> {
         let mut error = Error::transient("no member of etcd answers, so none can come or go");
-        let counts = |host: &&Host| members.get(&host.name).is_ok_and(|member| member.start != Start::Joining);
+        let counts = |host: &&Host| members.get(&host.name).is_ok_and(|member| member.start != MemberStart::Joining);
         for host in inventory.control_planes().filter(counts) {
             match Self::at(cluster, host, cx) {
                 Ok(etcd) => return Ok(etcd),
@@ -207,7 +207,7 @@ mod tests {
 
     fn member(name: &str, address: &str) -> Member {
         let (name, address) = (name.into(), address.parse().unwrap());
-        Member { name, address, instance: String::new(), start: Start::Joining, first: Vec::new() }
+        Member { name, address, instance: String::new(), start: MemberStart::Joining, first: Vec::new() }
     }
 
     #[test]

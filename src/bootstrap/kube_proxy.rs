@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::cluster::ClusterSettings;
-use crate::component::Subject;
+use crate::component::OverrideSubject;
 use crate::config::ComponentName;
 use crate::error::Result;
 use crate::node::yaml;
@@ -39,7 +39,7 @@ pub fn kube_proxy_config(settings: &ClusterSettings) -> Result<String> {
     });
     configuration::merge(&mut config, own_defaults);
     // One configuration for all nodes, so that no host, role or group is meant.
-    let subject = Subject { host: "", role: "", group: "" };
+    let subject = OverrideSubject { host: "", role: "", group: "" };
     let of = Configuration { settings, component: ComponentName::KubeProxy, subject };
     of.set_fields(&mut config, true);
     of.set_fields(&mut config, false);

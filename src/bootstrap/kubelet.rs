@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cloud::WORKERS;
 use crate::cluster::{Cluster, ClusterSettings};
-use crate::component::Subject;
+use crate::component::OverrideSubject;
 use crate::config::{ComponentName, Destination};
 use crate::error::{Error, Result};
 use crate::inventory::Role;
@@ -61,7 +61,7 @@ impl Agents<'_> {
         // As files and hooks of the user's mean it: where there are no groups, all workers are one.
         let alone = if self.target.role == Role::Worker { WORKERS } else { "" };
         let group = self.target.group_name().unwrap_or(alone);
-        let subject = Subject { host: self.target.name, role: self.target.role.name(), group };
+        let subject = OverrideSubject { host: self.target.name, role: self.target.role.name(), group };
         Configuration { settings: self.settings(), component: ComponentName::Kubelet, subject }
     }
 

@@ -14,7 +14,7 @@ pub(super) struct StaticPod {
     pub(super) flags: Flags,
     /// Host paths: path, read-only.
     pub(super) mounts: Vec<(String, bool)>,
-    pub(super) probe: Probe,
+    pub(super) probe: PodProbe,
     /// What it requests, by resource.
     pub(super) requests: Map<String, Value>,
     /// A digest of the files that it reads when it starts.
@@ -24,7 +24,7 @@ pub(super) struct StaticPod {
 }
 
 /// A GET at the host's loopback address that tells whether a pod lives: scheme, port, path.
-pub(super) type Probe = (&'static str, u16, &'static str);
+pub(super) type PodProbe = (&'static str, u16, &'static str);
 
 impl StaticPod {
     /// The path of its manifest.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::{Cluster, find_document};
-use crate::component::{OVERRIDES, Scope, did_you_mean};
+use crate::component::{OVERRIDES, OverrideScope, did_you_mean};
 use crate::config::ComponentName;
 use crate::document::Found;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use crate::node::{layout, yaml};
 use super::assets::Assets;
 use super::component::{API_SERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER};
 use super::configuration;
-use super::contents::{ComponentFiles, Contents, Secrets};
+use super::contents::{ComponentFiles, Contents, SecretTexts};
 use super::control_plane::{self, ControlPlane};
 use super::csr_approver::{self, Policy};
 use super::etcd_members::Members;
@@ -125,7 +125,7 @@ impl NodeConfigs<'_> {
     }
 
     /// The node config of one node and the secrets that it names.
-    pub fn node_config(&self, host: &Host, facts: &Facts) -> Result<(NodeConfig, Secrets)> {
+    pub fn node_config(&self, host: &Host, facts: &Facts) -> Result<(NodeConfig, SecretTexts)> {
         let address = host.address.to_string();
         let builder = self.builder(self.target(host, &address)?, facts)?;
         let agents = builder.agents()?;
@@ -196,7 +196,7 @@ impl NodeConfigs<'_> {
             return Ok(());
         }
         for (scope, component) in self.cluster.settings.overrides.scopes() {
-            let Scope::Host(name) = scope else { continue };
+            let OverrideScope::Host(name) = scope else { continue };
             let Some(host) = self.inventory.hosts.iter().find(|host| host.name == *name) else {
                 let near = did_you_mean(name, names.iter().copied());
                 let message = format!("{OVERRIDES}: the cluster has no host `{name}`{near}");

@@ -18,7 +18,7 @@ use crate::unknown;
 
 use super::api::kubectl;
 use super::base_config;
-use super::contents::Secrets;
+use super::contents::SecretTexts;
 use super::firewall;
 use super::host_connection::HostConnection;
 use super::node_config::{NodeConfigs, facts_file, find_facts, find_written};
@@ -53,7 +53,7 @@ impl NodeContext {
         find_facts(&self.cluster, host)?.ok_or_else(missing)
     }
 
-    pub(super) fn computed(&self, host: &str) -> Result<(NodeConfig, Secrets)> {
+    pub(super) fn computed(&self, host: &str) -> Result<(NodeConfig, SecretTexts)> {
         let facts = self.facts(host)?;
         let resolved = self.cluster.resolved()?;
         let configs = NodeConfigs { cluster: &self.cluster, inventory: &self.inventory, artifacts: &resolved };

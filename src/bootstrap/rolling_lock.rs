@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::phase::Cx;
 
-use super::etcd_members::{FILE, Members, Start};
+use super::etcd_members::{FILE, MemberStart, Members};
 
 /// Between two tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
@@ -36,9 +36,9 @@ impl RollingLock {
     pub(super) fn take(&self, cluster: &Cluster, name: &str, cx: &Cx) -> Result<MutexGuard<'_, ()>> {
         loop {
             let members = Members::find(&cluster.store)?.map(|members| members.all).unwrap_or_default();
-            let joining = members.iter().find(|member| member.start == Start::Joining);
+            let joining = members.iter().find(|member| member.start == MemberStart::Joining);
             let is_next = joining.is_none_or(|first| first.name == name)
-                || members.iter().any(|member| member.name == name && member.start != Start::Joining);
+                || members.iter().any(|member| member.name == name && member.start != MemberStart::Joining);
             match self.turn.try_lock() {
                 Ok(turn) if is_next => return Ok(turn),
                 Err(TryLockError::Poisoned(turn)) if is_next => return Ok(turn.into_inner()),

@@ -9,7 +9,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::artifacts::{
-    Artifact, Blob, Cache, Digest, Exported, Health, Lock, Platform, RecordedDigest, Selection, Sources, Watch,
+    Artifact, Blob, Cache, CacheHealth, Digest, Exported, Lock, Platform, RecordedDigest, Selection, Sources, Watch,
     describe_components, export_bundle, export_mirror, pin_upstream, rewrite_lock, write_lock, write_reference,
 };
 use crate::cluster::Cluster;
@@ -128,7 +128,7 @@ struct Row<'a> {
 struct Checked {
     artifact: Option<String>,
     sha256: Digest,
-    health: Health,
+    health: CacheHealth,
 }
 
 /// Runs the command; progress goes to standard error.
@@ -252,10 +252,10 @@ impl<'a> ArtifactsContext<'a> {
             self.watch.check()?;
             let (health, place) = self.cache.check(digest)?;
             let artifact = names.get(digest).cloned();
-            corrupt += usize::from(health == Health::Corrupt);
+            corrupt += usize::from(health == CacheHealth::Corrupt);
             if self.json {
                 write_json(out, &Checked { artifact, sha256: *digest, health })?;
-            } else if health == Health::Corrupt {
+            } else if health == CacheHealth::Corrupt {
                 let name = artifact.unwrap_or_else(|| "something no longer pinned".into());
                 writeln!(out, "corrupt: {name}; moved to {}", place.display())?;
             }

@@ -10,7 +10,7 @@ use crate::phase::What;
 use crate::provision;
 
 use super::phase_name::PhaseName;
-use super::run::{RunArgs, Session};
+use super::run::{ClusterSession, RunArgs};
 use super::{Global, Printer, up};
 
 /// For a key and some small files.
@@ -31,7 +31,7 @@ pub struct Args {
 /// Hosts become nodes.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let Some(file) = &args.from else { return up::run_one(PhaseName::Bootstrap, &args.run, global, printer) };
-    let session = Session::begin(global, "bootstrap", Purpose::Nodes)?.within(args.run.max_duration);
+    let session = ClusterSession::begin(global, "bootstrap", Purpose::Nodes)?.within(args.run.max_duration);
     let summary = session.finish(|session| {
         // The hosts are taken over under the lock of the run, before its first step.
         session.run_phases(&args.run, &[PhaseName::Bootstrap], |session| adopt(session, file).map(|()| None))
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     Ok(())
 }
 
-fn adopt(session: &Session, file: &Path) -> Result<()> {
+fn adopt(session: &ClusterSession, file: &Path) -> Result<()> {
     let cluster = &session.cluster;
     let (inventory, is_new) = provision::adopt(cluster, file, &session.context("from", TIMEOUT)?)?;
     if is_new {

@@ -19,7 +19,7 @@ use crate::inventory::Host;
 use crate::phase::What;
 use crate::provision::{self, Made, Volumes, local};
 
-use super::run::{Session, open_cluster};
+use super::run::{ClusterSession, open_cluster};
 use super::{Global, Printer};
 
 /// How long a cloud may take to delete everything.
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         tell_absence(&cluster.settings.name, global, printer);
         return Ok(());
     }
-    let session = Session::with(cluster, global, "down");
+    let session = ClusterSession::with(cluster, global, "down");
     let name = session.cluster.settings.name.clone();
     refuse_protected(&session.cluster, args.cluster.is_some())?;
     let made = removed_by_down(&session.cluster)?;
@@ -135,7 +135,7 @@ fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
 
 /// What the cluster made in its cloud. An error when its API does not answer, unless all of it is
 /// to be kept anyway: once the machines are gone, no controller deletes it.
-fn look_into(session: &Session, printer: &Printer, forget: bool) -> Result<CloudResources> {
+fn look_into(session: &ClusterSession, printer: &Printer, forget: bool) -> Result<CloudResources> {
     let cluster = &session.cluster;
     let lock = cluster.store.lock("turnup down")?;
     lock.takeover().inspect(|message| printer.remark(message));
@@ -275,7 +275,7 @@ pub(super) fn removed_from(host: &Host) -> String {
 }
 
 /// Says what will be removed, before anything is asked or done.
-pub(super) fn tell(session: &Session, printer: &Printer, lines: &[String]) {
+pub(super) fn tell(session: &ClusterSession, printer: &Printer, lines: &[String]) {
     for line in lines {
         let message = format!("to be removed: {line}");
         if printer.is_json() {
@@ -289,7 +289,7 @@ pub(super) fn tell(session: &Session, printer: &Printer, lines: &[String]) {
 /// Resets all these hosts and names those that failed. `forget` is the command that goes on without
 /// those that ssh does not reach; none when they are to be forgotten already.
 pub(super) fn reset_hosts(
-    session: &Session,
+    session: &ClusterSession,
     hosts: &[&Host],
     parallel: Option<usize>,
     forget: Option<&str>,

@@ -17,6 +17,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("config diff", "turnup config diff applied"),
     ("config minimal", "turnup config minimal --write"),
     ("config show", "turnup config show kubernetes-worker-0"),
+    ("config picture", "turnup config picture\nturnup config picture --svg cluster.svg"),
     ("config export", "turnup config export --format tfvars"),
     ("config schema", "turnup config schema >config.schema.json"),
     ("config explain", "turnup config explain phase2.max_pods"),

@@ -13,7 +13,7 @@ use crate::bootstrap::{KUBECONFIG, seal};
 use crate::cluster::Cluster;
 use crate::config::{parse_duration, people};
 use crate::error::{Context as _, Error, Result};
-use crate::state::{Credential, JournalEntry, Lock};
+use crate::state::{ClusterLock, Credential, JournalEntry};
 
 use super::run::open_cluster;
 use super::{Global, Printer};
@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     issue(args, order, &cluster, to, printer)
 }
 
-fn take_lock(cluster: &Cluster, printer: &Printer) -> Result<Lock> {
+fn take_lock(cluster: &Cluster, printer: &Printer) -> Result<ClusterLock> {
     let lock = cluster.store.lock("turnup kubeconfig")?;
     lock.takeover().inspect(|message| printer.remark(message));
     Ok(lock)

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::signals;
-use crate::provision::local::{self, HostSpec, Identity, LocalHost, NetworkSpec};
+use crate::provision::local::{self, HostSpec, LocalHost, MachineIdentity, NetworkSpec};
 use crate::report::Table;
 
 use super::Printer;
@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
                     let template = |name: &str| -> Result<Vec<u8>> {
                         Ok(source.read(&format!("templates/provision/local/{name}"))?.into_owned())
                     };
-                    let identity = Identity {
+                    let identity = MachineIdentity {
                         unit: template("turnup-local.service")?,
                         sshd: template("sshd.conf")?,
                         balancer: template("turnup-balancer.service")?,

@@ -3,14 +3,12 @@
 //! Commands return a result; only `main` here turns the last error into text and an exit code.
 //! Nothing asks a question unless stdin is a terminal.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::config::{Overrides, Settings, TreeSource};
 use crate::error::{Class, Error, Result};
 
 mod addons;
@@ -23,6 +21,7 @@ mod doctor;
 mod down;
 mod events;
 mod examples;
+mod global;
 mod kconfig;
 mod kubeconfig;
 mod local;
@@ -44,7 +43,10 @@ mod up;
 mod user_data;
 mod validate;
 
+pub use global::{Global, OutputFormat};
 pub use printer::Printer;
+
+use global::parse_assignment;
 
 /// Below the options of `turnup --help`.
 const EXIT_CODES: &str = "\
@@ -70,69 +72,6 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// Options of every command.
-#[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Options of every command")]
-pub struct Global {
-    /// The configuration file
-    #[arg(long, global = true, value_name = "FILE", env = "TURNUP_CONFIG", default_value = ".config.json")]
-    pub config: PathBuf,
-    /// Whether the command line itself names that file: tools that have another default of their
-    /// own ask.
-    #[arg(skip)]
-    pub config_is_named: bool,
-    /// The directory of everything that turnup remembers
-    #[arg(long, global = true, value_name = "DIR", env = "TURNUP_STATE_DIR", default_value = ".turnup")]
-    pub state_dir: PathBuf,
-    /// A value for this run, before the file's
-    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = parse_assignment)]
-    pub set: Vec<(String, String)>,
-    /// How results are written
-    #[arg(long, global = true, value_name = "FORM", default_value = "text")]
-    pub output: Output,
-    /// Only results and errors, no remarks
-    #[arg(long, short, global = true)]
-    pub quiet: bool,
-}
-
-impl Global {
-    /// The values for this run.
-    pub(crate) fn overrides(&self) -> Vec<Overrides> {
-        Overrides::collect(
-            &self.set,
-            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
-        )
-    }
-
-    /// The file's settings with the values for this run; an error when there is no file or anything
-    /// is wrong.
-    pub(crate) fn settings(&self, source: &TreeSource) -> Result<Settings> {
-        Settings::load(&self.config, source)?.with_overrides(&self.overrides())
-    }
-
-    /// The same with the defaults when there is no file.
-    pub(crate) fn settings_or_default(&self, source: &TreeSource) -> Result<Settings> {
-        Settings::load_or_default(&self.config, source)?.with_overrides(&self.overrides())
-    }
-}
-
-fn parse_assignment(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some(("", _)) => Err("the name before `=` is empty".to_owned()),
-        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => Err(format!("expected NAME=VALUE, as in {text}=…")),
-    }
-}
-
-/// The form of results on standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// Lines for people
-    Text,
-    /// JSON, with the name and version of its schema
-    Json,
 }
 
 /// The commands.
@@ -305,7 +244,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             if error.use_stderr() && asks_for_json(&words()) {
                 let error = usage_error(&error);
-                Printer::new(Output::Json, false).error(&error);
+                Printer::new(OutputFormat::Json, false).error(&error);
                 return ExitCode::from(error.class().exit_code());
             }
             // After a closed pipe the error has no reader.

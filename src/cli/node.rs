@@ -141,12 +141,12 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         }
         Command::Balancer(ref args) => {
             let Balancer { config, status } = args.clone();
-            balancer::run(&balancer::Options { config, status }, &mut std::io::stdout().lock())
+            balancer::run(&balancer::BalancerOptions { config, status }, &mut std::io::stdout().lock())
         }
         Command::FinishJoin { seconds } => join::finish(Duration::from_secs(seconds)),
         Command::Healthcheck(ref args) => {
             let Healthcheck { listen, api_port, certificate, key } = args.clone();
-            let options = healthcheck::Options { listen, api_port, certificate, key };
+            let options = healthcheck::HealthcheckOptions { listen, api_port, certificate, key };
             healthcheck::run(options, &mut std::io::stdout().lock())
         }
         Command::Mount => mounts::run(&mut std::io::stdout().lock()),

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use owo_colors::OwoColorize as _;
 
-use super::Output;
+use super::OutputFormat;
 use crate::error::{Class, Error, Result};
 use crate::terminal;
 
 /// Writes for the caller, a user or a program.
 #[derive(Clone, Debug)]
 pub struct Printer {
-    output: Output,
+    output: OutputFormat,
     quiet: bool,
     /// Whether a result was printed as JSON.
     has_result: Arc<AtomicBool>,
@@ -26,14 +26,14 @@ pub struct Printer {
 impl Printer {
     /// A printer for these global options.
     #[must_use]
-    pub fn new(output: Output, quiet: bool) -> Self {
+    pub fn new(output: OutputFormat, quiet: bool) -> Self {
         Self { output, quiet, has_result: Arc::default() }
     }
 
     /// Whether results are JSON.
     #[must_use]
     pub fn is_json(&self) -> bool {
-        self.output == Output::Json
+        self.output == OutputFormat::Json
     }
 
     /// Whether remarks are not wanted.

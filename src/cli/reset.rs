@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory};
 
 use super::down::{removed_from, reset_hosts, tell};
-use super::run::{RunArgs, Session};
+use super::run::{ClusterSession, RunArgs};
 use super::{Global, Printer};
 
 /// For the Node objects of all hosts.
@@ -30,7 +30,7 @@ pub struct Args {
 
 /// Resets them.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
-    let session = Session::start(global, "reset")?;
+    let session = ClusterSession::start(global, "reset")?;
     let inventory = session.cluster.inventory()?;
     let hosts = args.hosts.iter().map(|name| find(&inventory, name)).collect::<Result<Vec<&Host>>>()?;
     tell(&session, printer, &hosts.iter().map(|host| removed_from(host)).collect::<Vec<_>>());

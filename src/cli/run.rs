@@ -15,12 +15,12 @@ use crate::forecast::{Purpose, Verdict};
 use crate::phase::{ApprovedPlan, Cx, Engine, Summary, What};
 use crate::provision::RunOptions;
 use crate::report::{DisplayMode, Reporter};
-use crate::state::{Lock, Store};
+use crate::state::{ClusterLock, Store};
 
 use super::phase_name::PhaseName;
 use super::state::only_cluster;
 use super::trust;
-use super::{Global, Output};
+use super::{Global, OutputFormat};
 
 /// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may
 /// go on after a crash.
@@ -94,13 +94,13 @@ pub(super) fn look_at_store(global: &Global) -> Result<Store> {
 }
 
 /// A plan that a run is held to, and the command that goes on with it.
-pub(super) struct Binding {
+pub(super) struct PlanBinding {
     approved: ApprovedPlan,
     next: String,
 }
 
 /// A run that holds the cluster's lock and shows events.
-pub(super) struct Session {
+pub(super) struct ClusterSession {
     pub(super) cluster: Arc<Cluster>,
     pub(super) reporter: Reporter,
     command: &'static str,
@@ -108,7 +108,7 @@ pub(super) struct Session {
     options: RunOptions,
 }
 
-impl Session {
+impl ClusterSession {
     pub(super) fn start(global: &Global, command: &'static str) -> Result<Self> {
         signals::install()?;
         Ok(Self::with(open_cluster(global)?, global, command))
@@ -122,7 +122,8 @@ impl Session {
 
     /// The same for a cluster that is open already.
     pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
-        let mode = if global.quiet { DisplayMode::Quiet } else { DisplayMode::detect(global.output == Output::Json) };
+        let mode =
+            if global.quiet { DisplayMode::Quiet } else { DisplayMode::detect(global.output == OutputFormat::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name, &trust::replaced(&cluster.work_dir));
         Self { cluster, reporter, command, max_duration: None, options: RunOptions::default() }
     }
@@ -153,7 +154,7 @@ impl Session {
 
     /// Takes the cluster's lock, and says so when its last owner died holding it; from here on the
     /// run's events are kept.
-    pub(super) fn lock(&self) -> Result<Lock> {
+    pub(super) fn lock(&self) -> Result<ClusterLock> {
         let store = &self.cluster.store;
         let lock = store.lock(&format!("turnup {}", self.command))?;
         self.reporter.keep(store.keep_events(&lock, self.command)?)?;
@@ -179,7 +180,7 @@ impl Session {
         &self,
         args: &RunArgs,
         phases: &[PhaseName],
-        bind: impl FnOnce(&Self) -> Result<Option<Binding>>,
+        bind: impl FnOnce(&Self) -> Result<Option<PlanBinding>>,
     ) -> Result<Summary> {
         let store = &self.cluster.store;
         let lock = self.lock()?;
@@ -209,7 +210,7 @@ impl Session {
 
     /// What this run is held to: the plan, provided that the inputs are still those for which it
     /// was made.
-    pub(super) fn bind(&self, global: &Global, file: &Path) -> Result<Binding> {
+    pub(super) fn bind(&self, global: &Global, file: &Path) -> Result<PlanBinding> {
         let store = &self.cluster.store;
         let (plan, text) = super::plan::read(file)?;
         let digest = Digest::of(text.as_bytes()).to_string();
@@ -217,7 +218,7 @@ impl Session {
         plan.require_same_world(&super::plan::make(global)?, going_on, &store.state()?)?;
         store.write_file(RUNNING_PLAN, digest.as_bytes(), 0o600)?;
         let next = format!("turnup up --plan {}", shell_words::quote(&file.display().to_string()));
-        Ok(Binding { approved: plan.bind(), next })
+        Ok(PlanBinding { approved: plan.bind(), next })
     }
 
     /// A context for work that is no step of a phase.

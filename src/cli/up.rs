@@ -9,7 +9,7 @@ use crate::forecast::Purpose;
 use crate::validate;
 
 use super::phase_name::PhaseName;
-use super::run::{RunArgs, RunOptionArgs, Session};
+use super::run::{ClusterSession, RunArgs, RunOptionArgs};
 use super::status::Overview;
 use super::{Global, Printer};
 
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         printer.remark(&format!("wrote {} with all defaults", global.config.display()));
     }
     let session =
-        Session::begin(global, "up", Purpose::Hosts)?.within(args.run.max_duration).with_options(&args.options);
+        ClusterSession::begin(global, "up", Purpose::Hosts)?.within(args.run.max_duration).with_options(&args.options);
     let cluster = std::sync::Arc::clone(&session.cluster);
     session.finish(|session| {
         let summary = session.run_phases(&args.run, &PhaseName::ALL, |session| {
@@ -76,7 +76,7 @@ pub struct ProvisionArgs {
 /// Phase 1 alone.
 pub(super) fn provision(args: &ProvisionArgs, global: &Global, printer: &Printer) -> Result<()> {
     let phase = PhaseName::Provision;
-    let session = Session::begin(global, phase.name(), Purpose::Hosts)?
+    let session = ClusterSession::begin(global, phase.name(), Purpose::Hosts)?
         .with_options(&args.options)
         .resetting_host_keys(&args.reset_host_key);
     run_in(session, phase, &args.run, printer)
@@ -84,10 +84,10 @@ pub(super) fn provision(args: &ProvisionArgs, global: &Global, printer: &Printer
 
 /// One phase alone.
 pub(super) fn run_one(phase: PhaseName, args: &RunArgs, global: &Global, printer: &Printer) -> Result<()> {
-    run_in(Session::begin(global, phase.name(), Purpose::Nodes)?, phase, args, printer)
+    run_in(ClusterSession::begin(global, phase.name(), Purpose::Nodes)?, phase, args, printer)
 }
 
-fn run_in(session: Session, phase: PhaseName, args: &RunArgs, printer: &Printer) -> Result<()> {
+fn run_in(session: ClusterSession, phase: PhaseName, args: &RunArgs, printer: &Printer) -> Result<()> {
     let session = session.within(args.max_duration);
     let summary = session.finish(|session| session.run_phases(args, &[phase], |_| Ok(None)))?;
     if summary.ran == 0 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::{Context as _, Result};
 use crate::validate;
 
-use super::run::Session;
+use super::run::ClusterSession;
 use super::{Global, Printer};
 
 /// How thorough, how patient.
@@ -21,7 +21,7 @@ pub struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
-    let session = Session::start(global, "validate")?;
+    let session = ClusterSession::start(global, "validate")?;
     session.cluster.inventory()?;
     let deep = !args.quick;
     let report = session.finish(|session| {

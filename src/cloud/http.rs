@@ -35,7 +35,7 @@ pub(super) type Headers<'a> = &'a [(&'a str, &'a str)];
 
 /// What came back.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) text: String,
     url: String,
@@ -54,7 +54,7 @@ pub(super) fn ask_metadata(method: &str, url: &str, headers: Headers<'_>) -> Res
 }
 
 /// Asks an API.
-pub(super) fn ask(method: &str, url: &str, headers: Headers<'_>, body: Option<&str>) -> Result<Answer> {
+pub(super) fn ask(method: &str, url: &str, headers: Headers<'_>, body: Option<&str>) -> Result<HttpAnswer> {
     send(&AGENT, method, url, headers, body)
 }
 
@@ -69,14 +69,14 @@ impl Bearer {
     }
 
     /// Asks an API that speaks JSON.
-    pub(super) fn ask(&self, method: &str, url: &str, body: Option<&Value>) -> Result<Answer> {
+    pub(super) fn ask(&self, method: &str, url: &str, body: Option<&Value>) -> Result<HttpAnswer> {
         let authorization = Zeroizing::new(format!("Bearer {}", self.0.as_str()));
         let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
         ask(method, url, &headers, body.map(Value::to_string).as_deref())
     }
 }
 
-impl Answer {
+impl HttpAnswer {
     /// Whether it was a success; otherwise the error that is made of status and text.
     pub(super) fn require(&self, explain: impl FnOnce(u16, &str) -> Error) -> Result<()> {
         if (200..300).contains(&self.status) { Ok(()) } else { Err(explain(self.status, &self.text)) }
@@ -110,7 +110,7 @@ pub(super) fn advise(status: u16, rights: impl Into<String>) -> String {
     }
 }
 
-fn send(agent: &ureq::Agent, method: &str, url: &str, headers: Headers<'_>, body: Option<&str>) -> Result<Answer> {
+fn send(agent: &ureq::Agent, method: &str, url: &str, headers: Headers<'_>, body: Option<&str>) -> Result<HttpAnswer> {
     let request = ureq::http::Request::builder().method(method).uri(url);
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
     let unsent = || format!("cannot ask {url}");
@@ -128,7 +128,7 @@ fn send(agent: &ureq::Agent, method: &str, url: &str, headers: Headers<'_>, body
         }
         error => unreachable(error),
     })?;
-    Ok(Answer { status: response.status().as_u16(), text, url: url.to_owned() })
+    Ok(HttpAnswer { status: response.status().as_u16(), text, url: url.to_owned() })
 }
 
 fn host_of(url: &str) -> &str {

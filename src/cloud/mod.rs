@@ -24,7 +24,8 @@ use crate::error::{Error, Result};
 use crate::inventory::volume::Volume;
 
 pub use known_error::{KnownError, known, naming};
-pub use spec::{CONTROL_PLANE, Spec, WORKERS};
+pub(crate) use spec::Exposure;
+pub use spec::{CONTROL_PLANE, CloudGroup, Site, Spec, WORKERS};
 pub use target::Target;
 pub use volume::{Endpoints, VolumeApi, VolumeState, require_cloud, require_volume};
 
@@ -104,6 +105,10 @@ pub trait Cloud: fmt::Debug + Sync {
 
     /// The API that attaches a volume to this host, with the rights of the host's own identity.
     fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>>;
+
+    /// What its machines, disks and the rest cost, as `src/cloud/<cloud>/prices.toml` has it; with
+    /// the date and the region that the prices are of.
+    fn price_list(&self) -> &'static str;
 
     /// The command by which an administrator detaches a volume from a dead machine.
     fn detach_command(&self, volume: &Volume, machine: &str) -> String;

@@ -35,7 +35,7 @@ pub struct Spec {
     pub(crate) etcd: Etcd,
     pub(crate) deletion_protection: bool,
     pub(crate) control_plane: BTreeMap<String, ControlPlaneHost>,
-    pub(crate) groups: BTreeMap<String, Group>,
+    pub(crate) groups: BTreeMap<String, CloudGroup>,
     /// The part that is the cloud's own, under the cloud's name.
     #[serde(flatten, serialize_with = "serialize_own")]
     pub(super) own: Arc<dyn CloudSettings>,
@@ -141,7 +141,7 @@ pub struct ControlPlaneHost {
 
 /// A group of hosts that are made alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Group {
+pub struct CloudGroup {
     pub(crate) role: Role,
     pub(crate) size: u32,
     pub(crate) min: Option<u32>,
@@ -173,6 +173,19 @@ pub struct Defaults {
     pub(super) etcd_volume_type: String,
 }
 
+/// Where the hosts of a cluster stand, and what its module makes there besides them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    pub(crate) region: String,
+    /// The network of the hosts, or the name of one that exists.
+    pub(crate) network: String,
+    pub(crate) nat_gateways: u32,
+    /// Whether control-plane hosts have public addresses.
+    pub(crate) public_control_plane: bool,
+    /// Public addresses that are paid for, besides those of hosts and of the bastion.
+    pub(crate) public_addresses: u32,
+}
+
 /// What the configuration asks of one cloud and of no other.
 pub trait CloudSettings: fmt::Debug + Send + Sync {
     /// Whose it is.
@@ -183,8 +196,11 @@ pub trait CloudSettings: fmt::Debug + Send + Sync {
         &mut self,
         cluster: &str,
         control_plane: &BTreeMap<String, ControlPlaneHost>,
-        groups: &BTreeMap<String, Group>,
+        groups: &BTreeMap<String, CloudGroup>,
     );
+
+    /// Where the hosts stand.
+    fn site(&self, spec: &Spec) -> Site;
 
     /// What the cloud would refuse, before it is asked.
     fn check(&self, spec: &Spec) -> Result<()>;
@@ -224,8 +240,24 @@ impl Spec {
         serde_json::to_value(BTreeMap::from([("cluster", spec)])).context("the variables of the module")
     }
 
-    pub(super) fn cloud(&self) -> &'static dyn Cloud {
+    pub(crate) fn cloud(&self) -> &'static dyn Cloud {
         self.own.cloud()
+    }
+
+    /// Where the hosts stand.
+    #[must_use]
+    pub(crate) fn site(&self) -> Site {
+        self.own.site(self)
+    }
+
+    /// Whether clients come to the API server by a load balancer.
+    pub(crate) fn has_outer_balancer(&self) -> bool {
+        self.api.exposure == Exposure::LoadBalancer && self.api.external
+    }
+
+    /// Whether nodes come to the API server by a load balancer.
+    pub(crate) fn has_inner_balancer(&self) -> bool {
+        self.api.exposure == Exposure::LoadBalancer && (self.api.internal_load_balancer || !self.api.external)
     }
 
     /// How the names of a group's Nodes begin, without the dash: as the cloud begins those of its
@@ -383,7 +415,7 @@ fn fit_host(cluster: &str, index: u32) -> String {
     fit(cluster, 63 - end.len()) + &end
 }
 
-fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, Group>> {
+fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, CloudGroup>> {
     let mut asked: Vec<Asked> = settings.get_records("phase1.node_groups")?;
     // Clouds find the control plane's machines and give them rights by names that begin so.
     if let Some(group) = asked.iter().find(|group| group.name.starts_with(CONTROL_PLANE)) {
@@ -401,7 +433,7 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
     let surge: u32 = settings.get_number("phase2.update.max_surge")?;
     let unavailable: u32 = settings.get_number("phase2.update.max_unavailable")?;
     let group = |one: Asked| {
-        let group = Group {
+        let group = CloudGroup {
             role: Role::Worker,
             size: one.size,
             min: one.min,

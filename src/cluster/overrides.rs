@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::ClusterSettings;
 use crate::cloud::WORKERS;
 use crate::component::{
-    ComponentOverrides, OVERRIDES, Reference, Scope, assign_gates, check_words, did_you_mean, listed_settings, nest,
+    ComponentOverrides, OVERRIDES, OverrideScope, Reference, assign_gates, check_words, did_you_mean, listed_settings,
+    nest,
 };
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
@@ -54,7 +55,7 @@ impl ClusterSettings {
             known.push(WORKERS);
         }
         for (scope, _) in self.overrides.scopes() {
-            let Scope::Group(name) = scope else { continue };
+            let OverrideScope::Group(name) = scope else { continue };
             let near = kconfig::suggest(name, known.iter().copied());
             // Elsewhere only what nearly is a known name is certain to be misspelt.
             if known.contains(&name.as_str()) || (!self.user_data.pull && near.is_none()) {

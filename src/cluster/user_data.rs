@@ -22,7 +22,7 @@ pub struct UserDataSettings {
     /// How long the token of a group is good.
     pub token_lifetime: Duration,
     /// The user's own parts.
-    pub parts: Vec<Part>,
+    pub parts: Vec<UserDataPart>,
     /// Groups of hosts that join by user data; empty where there is one pool.
     pub groups: Vec<GroupRecord>,
 }
@@ -52,14 +52,14 @@ impl UserDataFormat {
 /// One of `phase1.user_data.parts`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct UserDataPart {
     /// Its name.
     pub name: String,
     /// The file, from the directory of the configuration.
     pub file: String,
     /// What is in it.
     #[serde(rename = "type")]
-    pub kind: PartKind,
+    pub kind: UserDataKind,
     /// Only for hosts of these roles; for all when empty.
     #[serde(default)]
     pub roles: Vec<String>,
@@ -71,7 +71,7 @@ pub struct Part {
 /// What a part is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PartKind {
+pub enum UserDataKind {
     /// `#cloud-config`.
     CloudConfig,
     /// A script that names its interpreter.

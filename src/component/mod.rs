@@ -17,7 +17,7 @@ pub use effective::{Mismatch, compare_fields, compare_flags, find_flag, is_same}
 pub use field_type::FieldType;
 pub use help::{HelpFlag, read_etcd, read_pflag};
 pub use overrides::{
-    ComponentOverrides, SETTING as OVERRIDES, Scope, Subject, assign_gates, check_words, did_you_mean, listed_settings,
-    nest,
+    ComponentOverrides, OverrideScope, OverrideSubject, SETTING as OVERRIDES, assign_gates, check_words, did_you_mean,
+    listed_settings, nest,
 };
-pub use reference::{ComponentReference, Field, File, Flag, Gate, Reference, Stage, versions_with};
+pub use reference::{ComponentReference, Flag, Gate, Reference, ReferenceField, ReferenceFile, Stage, versions_with};

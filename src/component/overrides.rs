@@ -23,7 +23,7 @@ pub fn did_you_mean<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Str
 
 /// For which hosts a value is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub enum OverrideScope {
     /// All.
     Cluster,
     /// Those of a role: `control-plane`, `worker`.
@@ -36,7 +36,7 @@ pub enum Scope {
 
 /// A host as overrides know it.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct OverrideSubject<'a> {
     /// Its name; of a host that joins by itself none is known.
     pub host: &'a str,
     /// Its role.
@@ -48,7 +48,7 @@ pub struct Subject<'a> {
 /// All overrides of a cluster, the less exact first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComponentOverrides {
-    list: Vec<(Scope, Assignment)>,
+    list: Vec<(OverrideScope, Assignment)>,
 }
 
 impl ComponentOverrides {
@@ -62,10 +62,10 @@ impl ComponentOverrides {
         };
         for (name, value) in members {
             match name.as_str() {
-                "roles" => reading.scopes(name, value, Scope::Role),
-                "groups" => reading.scopes(name, value, Scope::Group),
-                "hosts" => reading.scopes(name, value, Scope::Host),
-                component => reading.component("", &Scope::Cluster, component, value),
+                "roles" => reading.scopes(name, value, OverrideScope::Role),
+                "groups" => reading.scopes(name, value, OverrideScope::Group),
+                "hosts" => reading.scopes(name, value, OverrideScope::Host),
+                component => reading.component("", &OverrideScope::Cluster, component, value),
             }
         }
         let mistakes = std::mem::take(&mut reading.mistakes);
@@ -89,12 +89,16 @@ impl ComponentOverrides {
     }
 
     /// What they assign to a component on a host, the most exact last.
-    pub fn of<'s>(&'s self, component: ComponentName, subject: Subject<'s>) -> impl Iterator<Item = &'s Assignment> {
-        let is_for = move |scope: &Scope| match scope {
-            Scope::Cluster => true,
-            Scope::Role(role) => role == subject.role,
-            Scope::Group(group) => group == subject.group,
-            Scope::Host(host) => host == subject.host,
+    pub fn of<'s>(
+        &'s self,
+        component: ComponentName,
+        subject: OverrideSubject<'s>,
+    ) -> impl Iterator<Item = &'s Assignment> {
+        let is_for = move |scope: &OverrideScope| match scope {
+            OverrideScope::Cluster => true,
+            OverrideScope::Role(role) => role == subject.role,
+            OverrideScope::Group(group) => group == subject.group,
+            OverrideScope::Host(host) => host == subject.host,
         };
         let chosen =
             self.list.iter().filter(move |(scope, assignment)| is_for(scope) && assignment.component == component);
@@ -102,7 +106,7 @@ impl ComponentOverrides {
     }
 
     /// For which hosts they are, each with the component.
-    pub fn scopes(&self) -> impl Iterator<Item = (&Scope, ComponentName)> {
+    pub fn scopes(&self) -> impl Iterator<Item = (&OverrideScope, ComponentName)> {
         self.list.iter().map(|(scope, assignment)| (scope, assignment.component))
     }
 }
@@ -119,7 +123,7 @@ struct Reading<'a> {
     place: &'a str,
     reference: &'a Reference,
     source: &'a TreeSource,
-    list: Vec<(Scope, Assignment)>,
+    list: Vec<(OverrideScope, Assignment)>,
     mistakes: Vec<String>,
 }
 
@@ -128,7 +132,7 @@ impl Reading<'_> {
         self.mistakes.push(format!("{}: {way}: {why}", self.place));
     }
 
-    fn scopes(&mut self, kind: &str, value: &Value, scope: fn(String) -> Scope) {
+    fn scopes(&mut self, kind: &str, value: &Value, scope: fn(String) -> OverrideScope) {
         let Value::Object(names) = value else {
             return self.refuse(kind, "it is no object, of which each key is a name");
         };
@@ -149,7 +153,7 @@ impl Reading<'_> {
         }
     }
 
-    fn component(&mut self, before: &str, scope: &Scope, name: &str, value: &Value) {
+    fn component(&mut self, before: &str, scope: &OverrideScope, name: &str, value: &Value) {
         let way = format!("{before}{name}");
         let known = [
             ComponentName::Etcd,
@@ -164,10 +168,10 @@ impl Reading<'_> {
             let near = did_you_mean(name, names.into_iter());
             return self.refuse(&way, format!("it is no component; expected {}{near}", names.join(", ")));
         };
-        if component == ComponentName::KubeProxy && *scope != Scope::Cluster {
+        if component == ComponentName::KubeProxy && *scope != OverrideScope::Cluster {
             return self.refuse(&way, "one configuration serves kube-proxy on all nodes; name it beside the scopes");
         }
-        let is_of_workers = matches!(scope, Scope::Group(_)) || *scope == Scope::Role("worker".into());
+        let is_of_workers = matches!(scope, OverrideScope::Group(_)) || *scope == OverrideScope::Role("worker".into());
         if is_of_workers && component != ComponentName::Kubelet {
             return self.refuse(&way, "it does not run on a worker");
         }
@@ -186,7 +190,7 @@ impl Reading<'_> {
     fn value(
         &mut self,
         way: &str,
-        scope: &Scope,
+        scope: &OverrideScope,
         component: ComponentName,
         reference: &ComponentReference,
         path: &[String],

@@ -25,7 +25,7 @@ fn the_most_exact_value_comes_last() {
     }))
     .unwrap();
     let of = |host, role, group| {
-        let chosen = overrides.of(ComponentName::Kubelet, Subject { host, role, group });
+        let chosen = overrides.of(ComponentName::Kubelet, OverrideSubject { host, role, group });
         chosen.map(|one| format!("{} = {}", one.destination, one.value)).collect::<Vec<_>>()
     };
     let all = ["authentication.webhook.cacheTTL = \"1m\"", "--v = 4", "maxPods = 4"];
@@ -74,7 +74,7 @@ fn a_gate_goes_to_every_component_that_knows_it() {
 #[test]
 fn a_path_of_the_command_line_is_the_file_s() {
     let of_map = read(&nest("kubelet.evictionHard.memory.available", json!("1Gi"))).unwrap();
-    let mut assigned = of_map.of(ComponentName::Kubelet, Subject { host: "", role: "worker", group: "" });
+    let mut assigned = of_map.of(ComponentName::Kubelet, OverrideSubject { host: "", role: "worker", group: "" });
     assert_eq!(assigned.next().unwrap().value, json!({"memory.available": "1Gi"}));
     assert_eq!(nest("hosts.w1.kubelet.maxPods", json!(5)), json!({"hosts": {"w1": {"kubelet": {"maxPods": 5}}}}));
 }

@@ -34,7 +34,7 @@ pub struct ComponentReference {
     pub flags: BTreeMap<String, Flag>,
     /// By kind: `KubeletConfiguration`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, File>,
+    pub files: BTreeMap<String, ReferenceFile>,
     /// By name.
     pub feature_gates: BTreeMap<String, Gate>,
 }
@@ -67,18 +67,18 @@ pub struct Flag {
 /// One kind of file that configures a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct ReferenceFile {
     /// Its group and version: `kubelet.config.k8s.io/v1beta1`.
     pub api_version: String,
     /// By path: `authentication.webhook.enabled`. `a[].b` is a field of each element of a list,
     /// `a.*.b` of each value of a map.
-    pub fields: BTreeMap<String, Field>,
+    pub fields: BTreeMap<String, ReferenceField>,
 }
 
 /// One field of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Field {
+pub struct ReferenceField {
     /// Its type.
     #[serde(rename = "type")]
     pub field_type: FieldType,
@@ -201,13 +201,13 @@ impl ComponentReference {
 
     /// A kind of file.
     #[must_use]
-    pub fn file(&self, kind: &str) -> Option<&File> {
+    pub fn file(&self, kind: &str) -> Option<&ReferenceFile> {
         self.files.get(kind)
     }
 
     /// A field of the file that configures the component, where there is only one kind of it.
     #[must_use]
-    pub fn field(&self, path: &str) -> Option<&Field> {
+    pub fn field(&self, path: &str) -> Option<&ReferenceField> {
         let mut files = self.files.values();
         files.next().filter(|_| files.next().is_none())?.field(path)
     }
@@ -238,10 +238,10 @@ impl ComponentReference {
     }
 }
 
-impl File {
+impl ReferenceFile {
     /// A field by its path.
     #[must_use]
-    pub fn field(&self, path: &str) -> Option<&Field> {
+    pub fn field(&self, path: &str) -> Option<&ReferenceField> {
         self.fields.get(path)
     }
 

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 
 /// What stands between a setting and a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct WishWay {
     /// The setting.
     pub name: String,
     /// The value that was asked for; none for any.
@@ -50,7 +50,7 @@ impl Settings {
     }
 
     /// What stands between a setting and a value, or, without one, being set at all.
-    pub fn why_not(&self, name: &str, value: Option<&str>) -> Result<Way> {
+    pub fn why_not(&self, name: &str, value: Option<&str>) -> Result<WishWay> {
         let symbol = self.schema().find(name)?;
         let config = self.config();
         let kind = self.schema().tree().get(symbol).kind;
@@ -64,7 +64,7 @@ impl Settings {
         let open = reached || value.map_or(config.visible(symbol) != Tri::N, settable);
         let found = explain::plan(&config, symbol, value);
         let steps = |plan: Plan| plan.steps.into_iter().map(|step| (step.name, step.value)).collect();
-        let way = Way {
+        let way = WishWay {
             name: name.to_owned(),
             reached,
             open,
@@ -76,7 +76,7 @@ impl Settings {
     }
 
     /// The way, when `set` takes it: conditions are not all that a value has to meet.
-    fn require_possible(&self, mut way: Way) -> Result<Way> {
+    fn require_possible(&self, mut way: WishWay) -> Result<WishWay> {
         let Some(steps) = way.steps.as_mut().filter(|steps| !steps.is_empty()) else { return Ok(way) };
         let Err(mut error) = self.after(steps) else { return Ok(way) };
         // What is asked for without a value may have to have one at once.

@@ -8,7 +8,7 @@ use kconfig::{Atom, Expr, SymbolId, SymbolType};
 use serde_json::{Map, Value, json};
 
 use super::object;
-use super::schema::{Effect, Schema};
+use super::schema::{ChangeEffect, Schema};
 
 /// What `turnup config check` finds and the schema does not.
 const BEYOND: [&str; 5] = [
@@ -97,7 +97,7 @@ fn annotate(schema: &Schema, symbol: SymbolId, members: &mut Map<String, Value>)
     if rule.secret {
         members.insert("writeOnly".to_owned(), json!(true));
     }
-    let effect = rule.effect.map(Effect::describe).map(|effect| format!("A change {effect}."));
+    let effect = rule.effect.map(ChangeEffect::describe).map(|effect| format!("A change {effect}."));
     let needs = definition.nodes.first().map(|node| tree.node(*node).depends);
     let needs =
         needs.map(|depends| tree.show(depends)).filter(|text| text != "y").map(|text| format!("Counts while {text}."));

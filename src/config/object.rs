@@ -11,7 +11,7 @@ use kconfig::{Config, SymbolId, SymbolType, Tri};
 use serde_json::{Map, Value, json};
 
 use super::format::Format;
-use super::json::{self, Document, NamedValue, Position};
+use super::json::{self, JsonText, NamedValue, Position};
 use super::problem::{Problem, ProblemLevel};
 use super::schema::Schema;
 
@@ -26,7 +26,7 @@ pub(super) struct Reading {
 }
 
 /// Takes the values of an object into a fresh configuration.
-pub(super) fn read(schema: &Schema, config: &mut Config<'_>, document: &Document) -> Reading {
+pub(super) fn read(schema: &Schema, config: &mut Config<'_>, document: &JsonText) -> Reading {
     let mut reading = Reading::default();
     for duplicate in &document.duplicates {
         let name = duplicate.keys.join(".");
@@ -116,7 +116,7 @@ pub(super) type Migrated = Vec<(String, String)>;
 
 /// The same object by the present rules: names that changed are the new ones, and texts of lists,
 /// maps and records have their shape. With what was done, by name.
-pub(super) fn migrate(schema: &Schema, document: &Document) -> (Document, Migrated) {
+pub(super) fn migrate(schema: &Schema, document: &JsonText) -> (JsonText, Migrated) {
     let mut done = Vec::new();
     let mut entries: Vec<NamedValue> = document.entries.clone();
     for entry in &mut entries {
@@ -135,7 +135,7 @@ pub(super) fn migrate(schema: &Schema, document: &Document) -> (Document, Migrat
             done.push((name, "is a list or an object now, no text".to_owned()));
         }
     }
-    (Document { entries, duplicates: document.duplicates.clone() }, done)
+    (JsonText { entries, duplicates: document.duplicates.clone() }, done)
 }
 
 /// What stands at a path that is no setting: an empty group, or a mistake.

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 /// What altering a setting does to a cluster that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
+pub enum ChangeEffect {
     /// Hosts or the cluster are recreated.
     Recreate,
     /// Components are restarted.
@@ -27,7 +27,7 @@ pub enum Effect {
     None,
 }
 
-impl Effect {
+impl ChangeEffect {
     /// The effect in words, as it completes "a change …".
     #[must_use]
     pub const fn describe(self) -> &'static str {
@@ -47,7 +47,7 @@ pub struct Rule {
     /// Never shown, logged or written where others can read it.
     pub secret: bool,
     /// What altering it does.
-    pub effect: Option<Effect>,
+    pub effect: Option<ChangeEffect>,
     /// A value that would do.
     pub example: Option<String>,
     /// What is asked for, and this version does nothing with.
@@ -311,9 +311,9 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         "example" => rule.example = Some(value.to_owned()),
         "changes" => {
             rule.effect = Some(match value {
-                "recreate" => Effect::Recreate,
-                "restart" => Effect::Restart,
-                "none" => Effect::None,
+                "recreate" => ChangeEffect::Recreate,
+                "restart" => ChangeEffect::Restart,
+                "none" => ChangeEffect::None,
                 other => return Err(format!("`{other}` is none of recreate, restart or none")),
             });
         }
@@ -379,7 +379,7 @@ mod tests {
         let rule = schema.rule(symbol);
         assert_eq!(rule.format, Some(Format::Cidr(0, 32)));
         assert!(rule.secret);
-        assert_eq!(rule.effect, Some(Effect::Restart));
+        assert_eq!(rule.effect, Some(ChangeEffect::Restart));
         assert_eq!(rule.example.as_deref(), Some("10.0.0.0/8"));
         assert_eq!(schema.prompt(symbol), Some("P"));
     }

@@ -101,7 +101,7 @@ impl Settings {
         path: &Path,
         schema: Arc<Schema>,
         text: String,
-        document: &json::Document,
+        document: &json::JsonText,
         find_more: impl Fn(&Path, &Schema, &Config<'_>) -> Option<Problem>,
     ) -> Self {
         let mut config = schema.config();
@@ -546,7 +546,7 @@ fn setting(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Setting {
     }
 }
 
-fn parse(path: &Path, text: &str) -> Result<json::Document> {
+fn parse(path: &Path, text: &str) -> Result<json::JsonText> {
     json::parse(text).map_err(|wrong| {
         let shown = path.display();
         let quoted = shell_words::quote(&shown.to_string()).into_owned();

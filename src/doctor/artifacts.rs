@@ -1,7 +1,8 @@
 //! What the binaries and images of a cluster need of this machine, and what is known about those
 //! that are pinned.
 
-use super::{Finding, FindingLevel, Subject, tools};
+use super::finding::{Finding, FindingLevel, Subject};
+use super::tools;
 use crate::Result;
 use crate::artifacts::{Advisories, Artifact, Cache, Cgo, Lock, NoProgress, Selection, Source};
 

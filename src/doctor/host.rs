@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Finding, FindingLevel, Subject, ports};
+use super::finding::{Finding, FindingLevel, Subject};
+use super::ports;
 use crate::artifacts::Cache;
 
 const GIB: u64 = 1 << 30;

@@ -1,6 +1,7 @@
 //! Which tool is needed for what, and whether it is here.
 
-use super::{Finding, FindingLevel, Goal};
+use super::finding::{Finding, FindingLevel};
+use super::goal::Goal;
 use crate::exec::tools;
 
 /// A tool and what needs it.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-pub(crate) use mounts::{Mount, mounts};
+pub(crate) use mounts::{MountPoint, mounts};
 pub(crate) use owner::{require_own_dir, require_trusted};
 
 /// The largest file that a user writes for turnup, or another program's output: 16 MiB. A thousand

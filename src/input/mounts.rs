@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mount {
+pub(crate) struct MountPoint {
     /// The number of the device, `8:1`.
     pub device: String,
     /// Where it is seen.
@@ -16,16 +16,16 @@ pub(crate) struct Mount {
 }
 
 /// Every mount that this process sees, in the order in which they were made.
-pub(crate) fn mounts() -> io::Result<Vec<Mount>> {
+pub(crate) fn mounts() -> io::Result<Vec<MountPoint>> {
     super::read_text(Path::new("/proc/self/mountinfo"), super::DOCUMENT).map(|text| parse(&text))
 }
 
-fn parse(text: &str) -> Vec<Mount> {
+fn parse(text: &str) -> Vec<MountPoint> {
     let mount = |line: &str| {
         let mut fields = line.split(' ');
         let (device, point) = (fields.nth(2)?, fields.nth(1)?);
         let options = fields.next_back()?;
-        Some(Mount {
+        Some(MountPoint {
             device: device.to_owned(),
             point: unescape(point),
             options: options.split(',').map(unescape).collect(),

@@ -78,14 +78,14 @@ pub(super) fn fetch_files(node_config: &NodeConfig, out: &mut dyn Write) -> Resu
 
 /// The way out that the node config names, with the authority that it brings along. It is not yet
 /// among those that the host trusts when the first file is fetched.
-fn proxy_of(node_config: &NodeConfig) -> Option<artifacts::Proxy> {
+fn proxy_of(node_config: &NodeConfig) -> Option<artifacts::DownloadProxy> {
     let Proxy { http, https, direct } = node_config.proxy.clone()?;
     let authority = node_config.files.iter().find(|file| file.path == PROXY_AUTHORITY);
     let authorities = authority.and_then(|file| match &file.content {
         Content::Text(text) => Some(text.clone()),
         _ => None,
     });
-    Some(artifacts::Proxy { http, https, direct, authorities: authorities.unwrap_or_default() })
+    Some(artifacts::DownloadProxy { http, https, direct, authorities: authorities.unwrap_or_default() })
 }
 
 fn fetch_all(missing: &[Wanted], place: &Destination, out: &mut dyn Write) -> Result<()> {
@@ -125,7 +125,7 @@ struct Destination {
     dir: PathBuf,
     since: Instant,
     timeout: Duration,
-    proxy: Option<artifacts::Proxy>,
+    proxy: Option<artifacts::DownloadProxy>,
     /// The advice when the bytes differ from the expected ones.
     hint: &'static str,
 }

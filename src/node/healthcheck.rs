@@ -40,7 +40,7 @@ const PATHS: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 
 /// Where it listens and whom it asks.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct HealthcheckOptions {
     /// Loopback for kubelet, the host's own address for load balancers.
     pub listen: Vec<SocketAddr>,
     /// The port of the API server on this host.
@@ -56,7 +56,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// That `out` cannot be written to.
-pub(crate) fn run(options: Options, out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(options: HealthcheckOptions, out: &mut dyn Write) -> Result<()> {
     let (news, lines) = channel::<String>();
     let listen = options.listen.clone();
     let server = Arc::new(Server { options, news, last: Mutex::default() });
@@ -72,7 +72,7 @@ pub(crate) fn run(options: Options, out: &mut dyn Write) -> Result<()> {
 }
 
 struct Server {
-    options: Options,
+    options: HealthcheckOptions,
     news: Sender<String>,
     /// What was said last, by path.
     last: Mutex<BTreeMap<&'static str, String>>,

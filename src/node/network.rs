@@ -32,7 +32,7 @@ const IPTABLES: [(&str, &str); 2] = [("ip", "iptables"), ("ip6", "ip6tables")];
 /// What there is, each by its name. A tool that is missing sees nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Network {
+pub(super) struct FoundNetwork {
     interfaces: BTreeSet<String>,
     /// Tables of nft with their families: `ip kube-proxy`.
     tables: BTreeSet<String>,
@@ -47,7 +47,7 @@ pub(super) struct Network {
     namespaces: BTreeSet<String>,
 }
 
-impl Network {
+impl FoundNetwork {
     /// Looks; changes nothing.
     pub(super) fn look() -> Result<Self> {
         let tables = said(&["nft", "list", "tables"]);

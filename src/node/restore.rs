@@ -12,11 +12,11 @@ use super::systemd::{self, systemctl_in_time};
 use super::task;
 
 /// Who hears what was done.
-pub(super) type Tell<'a> = &'a mut dyn FnMut(String) -> Result<()>;
+pub(super) type TellRestored<'a> = &'a mut dyn FnMut(String) -> Result<()>;
 
 /// Only a unit whose file is ours: after a crash before it was written, an existing one belongs to
 /// another program.
-pub(super) fn stop_unit(name: &str, restore_log: &RestoreLog, tell: Tell<'_>) -> Result<()> {
+pub(super) fn stop_unit(name: &str, restore_log: &RestoreLog, tell: TellRestored<'_>) -> Result<()> {
     let file = unit_file(name);
     if !Path::new(&file).exists() || restore_log.kept(&file).is_some_and(|kept| is_put_back(&file, kept)) {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn revive_units<'u>(units: impl Iterator<Item = (&'u str, bool, bool)
 }
 
 /// A file of ours goes, and what had its name comes back.
-pub(super) fn put_file_back(path: &str, before: Option<&SavedFile>, tell: Tell<'_>) -> Result<()> {
+pub(super) fn put_file_back(path: &str, before: Option<&SavedFile>, tell: TellRestored<'_>) -> Result<()> {
     let Some(kept) = before else {
         if fs_err::symlink_metadata(path).is_ok_and(|data| !data.is_dir()) {
             fs_err::remove_file(path)?;
@@ -68,7 +68,7 @@ pub(super) fn put_file_back(path: &str, before: Option<&SavedFile>, tell: Tell<'
 }
 
 /// A kernel setting gets the value back that it had.
-pub(super) fn put_setting_back(name: &str, before: &str, tell: Tell<'_>) -> Result<()> {
+pub(super) fn put_setting_back(name: &str, before: &str, tell: TellRestored<'_>) -> Result<()> {
     // What brought the setting may be gone with it.
     if task::read_sysctl(name).is_ok_and(|now| !task::is_same_setting(&now, before)) {
         task::ensure_sysctl(name, before)?;

@@ -18,7 +18,7 @@ use crate::input::{self, mounts};
 use crate::inventory::Disk;
 
 use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG, unit_file};
-use super::network::Network;
+use super::network::FoundNetwork;
 use super::node_config::{HOST_FILE, NodeConfig};
 use super::{systemd, task};
 
@@ -77,7 +77,7 @@ pub(super) enum RestoreEntry {
     /// The first line, and another one before the first entry that older versions do not know.
     Version { version: u32 },
     /// What the network looked like before anything was done.
-    Network { before: Network },
+    Network { before: FoundNetwork },
     /// Mount points that were there.
     Mounts { before: BTreeSet<String> },
     /// A file of ours, and what had its name.
@@ -190,7 +190,7 @@ impl RestoreLog {
         fs_err::set_permissions(DIR, std::fs::Permissions::from_mode(0o700))?;
         if first {
             restore_log.push(RestoreEntry::Version { version: WITHOUT_DISKS });
-            restore_log.push(RestoreEntry::Network { before: Network::look()? });
+            restore_log.push(RestoreEntry::Network { before: FoundNetwork::look()? });
             restore_log.push(RestoreEntry::Mounts { before: mount_points()? });
         }
         restore_log.look_at(node_config)?;
@@ -464,7 +464,7 @@ impl RestoreLog {
     }
 
     /// What the network looked like before anything was done.
-    pub(super) fn network(&self) -> Network {
+    pub(super) fn network(&self) -> FoundNetwork {
         let found = self.entries.iter().find_map(|entry| match entry {
             RestoreEntry::Network { before } => Some(before.clone()),
             _ => None,

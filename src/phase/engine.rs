@@ -22,7 +22,7 @@ use super::turns::Wait;
 use super::{Action, Cx, Phase, Sink, Step, Tasks, What};
 use crate::exec::signals;
 use crate::failpoint;
-use crate::state::{JournalEntry, Lock, Outcome, State, Store};
+use crate::state::{ClusterLock, JournalEntry, Outcome, State, Store};
 use crate::step_id::StepId;
 use crate::{Class, Error, Result};
 
@@ -47,7 +47,7 @@ pub struct Summary {
 /// Runs phases against one store.
 pub struct Engine<'a> {
     store: &'a Store,
-    lock: &'a Lock,
+    lock: &'a ClusterLock,
     sink: Sink,
     parallel: Option<usize>,
     max_failures: Option<usize>,
@@ -61,7 +61,7 @@ pub struct Engine<'a> {
 impl<'a> Engine<'a> {
     /// An engine; the lock is proof that no other process writes.
     #[must_use]
-    pub fn new(store: &'a Store, lock: &'a Lock, sink: Sink) -> Self {
+    pub fn new(store: &'a Store, lock: &'a ClusterLock, sink: Sink) -> Self {
         Self {
             store,
             lock,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, is_moving};
+use super::duration::Estimate;
 use crate::change::Verb;
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::forecast::Forecast;
 use crate::node::NodeConfig;
 use crate::node::diff::simulate_restarts;
-use crate::phase::{PlannedStep, StepId};
+use crate::phase::{Decision, PlannedStep, StepId};
 
 /// What one setting's change does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -126,4 +126,9 @@ fn find_recreated(before: &Forecast, after: &Forecast) -> BTreeMap<String, Verb>
         (before, after) => (before != after).then_some(Verb::Replace),
     };
     hosts.filter_map(|host| Some((host.clone(), verb(host)?))).collect()
+}
+
+/// Whether a step will or may run.
+pub(super) fn is_moving(step: &PlannedStep) -> bool {
+    matches!(step.decision, Decision::Run | Decision::Unknown)
 }

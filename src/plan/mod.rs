@@ -20,6 +20,8 @@ pub(crate) use duration::Estimate;
 pub(crate) use impact::Impact;
 pub(crate) use inputs::PlanInputs;
 
+use impact::is_moving;
+
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::document::{self, Document, Fields};
@@ -170,11 +172,6 @@ impl Plan {
         }
         self.bind().check(&now.steps, going_on)
     }
-}
-
-/// Whether a step will or may run.
-fn is_moving(step: &PlannedStep) -> bool {
-    matches!(step.decision, Decision::Run | Decision::Unknown)
 }
 
 #[cfg(test)]

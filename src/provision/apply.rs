@@ -14,7 +14,7 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::phase::{Action, Check, Cx, Inputs, Sink};
 use crate::state::Store;
 
-use super::local::{self, HostSpec, Status};
+use super::local::{self, HostSpec, MachineStatus};
 use super::planned_hosts::{find_balancer, planned_hosts};
 use super::planned_inventory;
 use super::render::{self, spec_file};
@@ -56,7 +56,7 @@ impl Apply {
         }
         for host in planned_hosts(&self.cluster)? {
             let path = self.cluster.store.path(spec_file(&host.name));
-            if path.exists() && local::status_of(&HostSpec::read(&path)?)? == Status::Absent {
+            if path.exists() && local::status_of(&HostSpec::read(&path)?)? == MachineStatus::Absent {
                 addresses.insert(planned_inventory::address_of(&host.name));
             }
         }
@@ -103,7 +103,7 @@ impl Apply {
         let (mut count, mut control_planes) = (0, 0);
         for host in planned_hosts(&self.cluster)? {
             let spec = HostSpec::read(&self.cluster.store.path(spec_file(&host.name)))?;
-            if local::status_of(&spec)? != Status::Running {
+            if local::status_of(&spec)? != MachineStatus::Running {
                 count += 1;
                 control_planes += usize::from(host.role == Some(Role::ControlPlane));
             }

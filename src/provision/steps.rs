@@ -18,7 +18,7 @@ use super::baremetal;
 use super::custom;
 use super::external_inventory;
 use super::host_keys;
-use super::local::{self, HostSpec, Status};
+use super::local::{self, HostSpec, MachineStatus};
 use super::planned_hosts::{PlannedHost, planned_hosts};
 use super::planned_inventory::prove_inventory;
 use super::render::{self, host_key, public_key, spec_file};
@@ -294,18 +294,18 @@ impl Action for Start {
         }
         let spec = HostSpec::read(&path)?;
         match local::status_of(&spec)? {
-            Status::Running if !local::has_firewall(&spec.network) => {
+            MachineStatus::Running if !local::has_firewall(&spec.network) => {
                 Ok(Check::Drifted("the nftables rules for the hosts are gone from this machine".into()))
             }
-            Status::Running => Ok(Check::Ok),
-            Status::Stopped => Ok(Check::Drifted("the host does not run".into())),
-            Status::Absent => Ok(Check::Drifted("the host is gone".into())),
+            MachineStatus::Running => Ok(Check::Ok),
+            MachineStatus::Stopped => Ok(Check::Drifted("the host does not run".into())),
+            MachineStatus::Absent => Ok(Check::Drifted("the host is gone".into())),
         }
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let (path, spec) = self.spec(host)?;
-        if local::status_of(&spec)? == Status::Running && local::has_firewall(&spec.network) {
+        if local::status_of(&spec)? == MachineStatus::Running && local::has_firewall(&spec.network) {
             return Ok(());
         }
         // A process of its own, because it moves itself into the host's cgroup.

@@ -10,7 +10,8 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, general_purpose::STANDARD_NO_PAD};
 use regex::bytes::Regex;
 
-use super::{pattern, pem};
+use super::matching::pattern;
+use super::pem;
 
 /// Takes what others refuse: no padding, and bits behind the end.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(

@@ -9,7 +9,7 @@ use regex::bytes::Regex;
 use zeroize::Zeroizing;
 
 use super::encoding::{self, is_word};
-use super::{Match, pattern};
+use super::matching::{Match, pattern};
 use crate::error::{Context as _, Result};
 
 /// A shorter secret is found in too many texts that have nothing to do with it.

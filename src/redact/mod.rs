@@ -1,18 +1,18 @@
 //! Takes secrets out of texts: the known ones in every usual form, whole and in parts, and what
 //! looks like one.
 //!
-//! `known` searches for what is known, `forms` and `pairs` for what looks like a secret, `pem` for
+//! `matching` is what is found and how, `known` searches for what is known, `forms` and `pairs` for what looks like a secret, `pem` for
 //! private keys; `encoding` reads base64 and hexadecimal, so that all of them see what is inside.
 //! Pure, and in time linear in the text: it reads no file and knows no cluster.
 
 mod encoding;
 mod known;
+mod matching;
 mod pairs;
 mod patterns;
 mod pem;
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use crate::error::Result;
 
@@ -20,28 +20,12 @@ pub(crate) use known::Known;
 pub(crate) use pairs::is_sensitive;
 
 use known::Needles;
+use matching::{Match, REMOVED};
 
-/// What stands in place of a secret.
-const REMOVED: &[u8] = b"[removed]";
 /// How deep base64 in base64 is read.
 const DEPTH: usize = 2;
 /// What is read of runs of base64 is searched in pieces of about this size.
 const BATCH: usize = 1 << 20;
-
-/// A secret in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Match {
-    /// Where.
-    pub range: Range<usize>,
-    /// Which one, without a byte of it: the name of a known one, or what it looks like.
-    pub what: String,
-}
-
-impl Match {
-    fn new(range: Range<usize>, what: impl Into<String>) -> Self {
-        Self { range, what: what.into() }
-    }
-}
 
 /// Knows what must not be seen.
 pub(crate) struct Redactor {
@@ -163,12 +147,6 @@ fn without(bytes: &[u8], hits: &[Match]) -> Vec<u8> {
     }
     clean.extend_from_slice(&bytes[from..]);
     clean
-}
-
-/// A pattern over bytes: classes mean ASCII.
-#[expect(clippy::unwrap_used, reason = "patterns are constants of this module, and its tests use all of them")]
-fn pattern(text: &str) -> regex::bytes::Regex {
-    regex::bytes::RegexBuilder::new(text).unicode(false).build().unwrap()
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
+use super::matching::{Match, REMOVED, pattern};
 use super::patterns::{is_pair_in_base64, looks_random};
-use super::{Match, REMOVED, pattern};
 
 /// A value is not longer.
 const LONGEST: usize = 4096;

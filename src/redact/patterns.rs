@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use regex::bytes::Regex;
 
-use super::{Match, pattern};
+use super::matching::{Match, pattern};
 
 /// A form, and what else has to hold of what it found in which text.
 struct SecretPattern {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{Match, pattern};
+use super::matching::{Match, pattern};
 
 /// A block is not longer.
 const LONGEST: usize = 16 << 10;

@@ -11,9 +11,9 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::lines::line;
+use super::show::{Show, duration};
 use super::summary::name_hosts;
 use super::timeline::without_hosts;
-use super::{Show, duration};
 use crate::phase::{Event, What, split_host};
 
 /// Of a step with more hosts than this no line is printed for each that ends well.

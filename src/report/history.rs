@@ -23,14 +23,14 @@ const TELLING: [&str; 9] = [
 /// Keeps events. Until there is a file they wait: a run begins before it holds the lock, and
 /// without the lock nothing is written.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct RunHistory {
     file: Option<EventFile>,
     early: Vec<Vec<u8>>,
     /// An event could not be written: from then on none is, so that no file has a hole.
     broken: bool,
 }
 
-impl History {
+impl RunHistory {
     /// Writes what has happened so far; all that follows goes there as well.
     pub(super) fn begin(&mut self, mut file: EventFile) -> Result<()> {
         for line in std::mem::take(&mut self.early) {
@@ -71,7 +71,7 @@ fn read(run: &KeptRun) -> Option<Timeline> {
     let lines = run.lines().ok()?;
     let telling = lines.iter().filter(|line| TELLING.iter().any(|kind| line.contains(kind)));
     for event in telling.filter_map(|line| serde_json::from_str(line).ok()) {
-        timeline.note(&super::shown(&event));
+        timeline.note(&super::show::shown(&event));
     }
     Some(timeline)
 }

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use super::Show;
+use super::show::Show;
 use crate::phase::Event;
 use crate::terminal;
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use owo_colors::OwoColorize as _;
 
-use super::{Show, duration};
+use super::show::{Show, duration};
 use crate::phase::{Event, What};
 
 /// Writes lines; the writer decides about colour.

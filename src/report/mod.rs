@@ -13,6 +13,7 @@ mod history;
 mod json;
 mod lines;
 mod replay;
+mod show;
 mod summary;
 mod table;
 mod timeline;
@@ -26,14 +27,14 @@ use std::time::{Duration, Instant};
 
 use crate::phase::{Event, PathPart, SCHEMA, Sink, What};
 use crate::state::EventFile;
-use crate::{Error, Result, terminal};
+use crate::{Error, Result};
 
-use serde_json::Value;
-
-use history::History;
+use history::RunHistory;
+use show::{Show, shown};
 use timeline::Timeline;
 
 pub use replay::{RecordedRun, Replay};
+pub use show::duration;
 pub use table::Table;
 
 /// How a run is shown.
@@ -64,20 +65,13 @@ impl DisplayMode {
     }
 }
 
-/// One way to show events.
-trait Show {
-    fn show(&mut self, event: &Event);
-    /// Called once after the last event, with the text of the table of times.
-    fn close(&mut self, table: &str);
-}
-
 /// A running reporter.
 #[derive(Debug)]
 pub struct Reporter {
     sink: Sink,
     start: Instant,
     thread: Option<JoinHandle<Vec<PathPart>>>,
-    keeper: Arc<Mutex<History>>,
+    keeper: Arc<Mutex<RunHistory>>,
 }
 
 /// A run that is over.
@@ -128,7 +122,7 @@ impl Reporter {
             replaced: replaced.iter().map(|name| (*name).to_owned()).collect(),
         });
         // Without the thread the run goes on unseen, which is better than not at all.
-        let keeper = Arc::<Mutex<History>>::default();
+        let keeper = Arc::<Mutex<RunHistory>>::default();
         let kept = Arc::clone(&keeper);
         let thread = thread::Builder::new().name("report".into()).spawn(move || consume(mode, &events, &kept)).ok();
         Self { sink, start: Instant::now(), thread, keeper }
@@ -165,13 +159,13 @@ impl Reporter {
     }
 }
 
-fn open(keeper: &Mutex<History>) -> MutexGuard<'_, History> {
+fn open(keeper: &Mutex<RunHistory>) -> MutexGuard<'_, RunHistory> {
     // Each line is written whole or not at all; a panic elsewhere changes nothing about that.
     keeper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows and keeps every event up to the last, into which it puts the critical path.
-fn consume(mode: DisplayMode, events: &Receiver<Event>, keeper: &Mutex<History>) -> Vec<PathPart> {
+fn consume(mode: DisplayMode, events: &Receiver<Event>, keeper: &Mutex<RunHistory>) -> Vec<PathPart> {
     let mut show: Box<dyn Show> = match mode {
         DisplayMode::Bars => Box::new(bars::Bars::new()),
         DisplayMode::Lines => Box::new(lines::Lines::new(Box::new(anstream::stderr()))),
@@ -203,47 +197,11 @@ fn consume(mode: DisplayMode, events: &Receiver<Event>, keeper: &Mutex<History>)
     chain
 }
 
-/// The event as it is shown to people: each text in it is one line without control characters.
-fn shown(event: &Event) -> Cow<'_, Event> {
-    let Ok(mut value) = serde_json::to_value(event) else { return Cow::Borrowed(event) };
-    if !escape_texts(&mut value) {
-        return Cow::Borrowed(event);
-    }
-    serde_json::from_value(value).map_or(Cow::Borrowed(event), Cow::Owned)
-}
-
-/// Whether any was changed.
-fn escape_texts(value: &mut Value) -> bool {
-    match value {
-        Value::String(text) => match terminal::line(text) {
-            Cow::Borrowed(_) => false,
-            Cow::Owned(escaped) => {
-                *text = escaped;
-                true
-            }
-        },
-        Value::Array(items) => items.iter_mut().fold(false, |changed, item| escape_texts(item) | changed),
-        Value::Object(members) => members.values_mut().fold(false, |changed, item| escape_texts(item) | changed),
-        _ => false,
-    }
-}
-
 struct Silence;
 
 impl Show for Silence {
     fn show(&mut self, _event: &Event) {}
     fn close(&mut self, _table: &str) {}
-}
-
-/// Seconds in readable form: `0.4s`, `12.3s`, `3m05s`.
-#[must_use]
-pub fn duration(seconds: f64) -> String {
-    if seconds < 59.95 {
-        return format!("{seconds:.1}s");
-    }
-    // Rounded first: 119.7 s are 2m00s and not 1m60s.
-    let whole = format!("{seconds:.0}").parse::<u64>().unwrap_or_default();
-    format!("{}m{:02}s", whole / 60, whole % 60)
 }
 
 #[cfg(test)]

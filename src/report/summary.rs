@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::show::duration;
+use super::table::Table;
 use super::timeline::{PhaseTimeline, StepTimeline, Timeline, without_hosts};
-use super::{Table, duration};
 use crate::phase::{PartKind, PathPart, split_host};
 
 /// How many names of hosts are listed before the rest is only counted.

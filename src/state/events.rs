@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use jiff::Timestamp;
 
-use super::{Lock, Store, Tail, errors};
+use super::{ClusterLock, Store, Tail, errors};
 use crate::{Result, failpoint};
 
 const DIR: &str = "events";
@@ -68,7 +68,7 @@ impl EventFile {
 impl Store {
     /// Begins to keep the events of a run of this command, and drops the oldest runs. The lock says
     /// that there is no other writer.
-    pub fn keep_events(&self, _lock: &Lock, command: &str) -> Result<EventFile> {
+    pub fn keep_events(&self, _lock: &ClusterLock, command: &str) -> Result<EventFile> {
         let dir = self.create_dir(DIR)?;
         let mut earlier = self.kept_runs()?;
         earlier.reverse();

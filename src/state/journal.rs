@@ -110,7 +110,7 @@ pub enum Outcome {
 
 /// What reading a journal gave.
 #[derive(Debug, Default)]
-pub(super) struct Content {
+pub(super) struct JournalContent {
     pub(super) lines: Vec<Line>,
     /// Bytes up to and with the last newline.
     pub(super) whole: u64,
@@ -125,8 +125,8 @@ pub(super) enum Damage {
 }
 
 /// Reads every line that makes sense. Only a rebuild may use the lines of a damaged journal.
-pub(super) fn parse(bytes: &[u8]) -> Content {
-    let mut content = Content::default();
+pub(super) fn parse(bytes: &[u8]) -> JournalContent {
+    let mut content = JournalContent::default();
     let mut number = 0;
     let mut rest = bytes;
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -185,7 +185,7 @@ pub(super) struct Journal {
 impl Journal {
     /// Opens it for appending after a reader has found where the last whole line ends; cuts off
     /// what a crash tore.
-    pub(super) fn open(path: PathBuf, content: &Content, seq: u64) -> Result<Self> {
+    pub(super) fn open(path: PathBuf, content: &JournalContent, seq: u64) -> Result<Self> {
         let open = fs_err::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = open.map_err(|error| errors::io(&path, error))?;
         file.set_len(content.whole).map_err(|error| errors::io(&path, error))?;

@@ -39,12 +39,12 @@ pub struct Holder {
 
 /// Proof that this process is the only writer; dropped, the lock is free.
 #[derive(Debug)]
-pub struct Lock {
+pub struct ClusterLock {
     file: fs_err::File,
     previous: Option<Owner>,
 }
 
-impl Lock {
+impl ClusterLock {
     /// The owner that died holding the lock, if the last one did.
     #[must_use]
     pub fn previous(&self) -> Option<&Owner> {
@@ -96,7 +96,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for ClusterLock {
     fn drop(&mut self) {
         // An empty file says that the owner left in order. Unlocked in so many words: a child
         // between fork and exec still has a copy of the descriptor, and with it the lock.

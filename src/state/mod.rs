@@ -16,7 +16,7 @@ mod tail;
 pub use credential::Credential;
 pub use events::{EventFile, KeptRun};
 pub use journal::{JournalEntry, Line, Outcome};
-pub use lock::{Holder, Lock, Owner};
+pub use lock::{ClusterLock, Holder, Owner};
 pub use snapshot::{Open, Record, State};
 pub use store::Store;
 pub use tail::Tail;

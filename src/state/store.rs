@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::journal::{self, Content, Journal, JournalEntry};
+use super::journal::{self, Journal, JournalContent, JournalEntry};
 use super::snapshot::{self, State};
-use super::{Holder, Lock, Owner, errors, lock};
+use super::{ClusterLock, Holder, Owner, errors, lock};
 use crate::atomic_file::{self, AtomicFile, FileMode};
 use crate::{Class, Error, Result, failpoint, input, terminal, unknown};
 
@@ -133,9 +133,9 @@ impl Store {
     /// Takes the lock for this command, or names the process that has it. Makes the directory when
     /// it is not there. Its owner finds no half-written file of a dead process, and no file that
     /// other users can read.
-    pub fn lock(&self, command: &str) -> Result<Lock> {
+    pub fn lock(&self, command: &str) -> Result<ClusterLock> {
         self.create_dir("")?;
-        let lock = Lock::take(&self.path(LOCK), command)?;
+        let lock = ClusterLock::take(&self.path(LOCK), command)?;
         failpoint::pass(format_args!("lock taken"));
         close(&self.dir, &fs_err::metadata(&self.dir)?);
         tidy(&self.dir, &NOT_OURS.map(|rel| self.path(rel)));
@@ -167,7 +167,7 @@ impl Store {
 
     /// Deletes the whole directory. The lock goes last, so that no other process begins in a
     /// directory that is half gone.
-    pub fn delete(&self, lock: Lock) -> Result<()> {
+    pub fn delete(&self, lock: ClusterLock) -> Result<()> {
         for entry in fs_err::read_dir(&self.dir)? {
             let path = entry?.path();
             let Some(name) = path.file_name().filter(|name| *name != LOCK) else { continue };
@@ -186,7 +186,7 @@ impl Store {
 
     /// Writes one entry to the journal and takes it into the state. When this returns, the entry is
     /// on the disk.
-    pub fn record(&self, _lock: &Lock, entry: JournalEntry) -> Result<()> {
+    pub fn record(&self, _lock: &ClusterLock, entry: JournalEntry) -> Result<()> {
         if self.memory.is_some() {
             return Err(Error::bug("steps of an imagined cluster are not run"));
         }
@@ -207,7 +207,7 @@ impl Store {
 
     /// Brings the snapshot up to the journal, also to the lines of a run that was killed before it
     /// could.
-    pub fn flush(&self, _lock: &Lock) -> Result<()> {
+    pub fn flush(&self, _lock: &ClusterLock) -> Result<()> {
         let mut slot = self.writer();
         let writer = match slot.as_mut() {
             Some(writer) => writer,
@@ -232,7 +232,7 @@ impl Store {
 
     /// Rebuilds state and journal from whatever of both can be read, and keeps copies of the rest.
     /// Returns what was done.
-    pub fn rebuild(&self, _lock: &Lock) -> Result<Vec<String>> {
+    pub fn rebuild(&self, _lock: &ClusterLock) -> Result<Vec<String>> {
         *self.writer() = None;
         let mut report = Vec::new();
         let bytes = self.read(JOURNAL)?.unwrap_or_default();
@@ -423,7 +423,7 @@ impl Store {
         self.read(STATE).ok().flatten().is_some_and(|bytes| newer_version(&bytes).is_some())
     }
 
-    fn journal(&self) -> Result<Content> {
+    fn journal(&self) -> Result<JournalContent> {
         let mut content = journal::parse(&self.read(JOURNAL)?.unwrap_or_default());
         match content.damage.take() {
             Some(damage) => Err(damage.into_error(&self.path(JOURNAL))),

@@ -17,7 +17,7 @@ use crate::node::layout;
 use crate::node::node_config::{Content, NodeConfig};
 use crate::parallel;
 
-use super::Gap;
+use super::gap::Gap;
 
 /// Asks the components of a control-plane host: `$1` is the API server's port. Each answer stands
 /// behind the name of its component; one that does not serve the path answers nothing, as before

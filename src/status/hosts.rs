@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::inventory::Host;
 use crate::parallel;
 
-use super::Gap;
 use super::certificates::{self, Certificate};
+use super::gap::Gap;
 
 /// A host that has not answered by then does not answer. Reading all of turnup takes a slow disk
 /// some seconds.

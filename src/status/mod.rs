@@ -6,6 +6,7 @@
 
 mod certificates;
 mod components;
+mod gap;
 mod hosts;
 mod live;
 mod phases;
@@ -29,6 +30,7 @@ use crate::state::{Credential, Holder, Store};
 
 pub(crate) use certificates::{Certificate, CertificateLife};
 pub(crate) use components::ComponentDrift;
+pub(crate) use gap::Gap;
 pub(crate) use live::{AddonStatus, Live, NodeStatus};
 pub(crate) use phases::{PhaseState, PhaseStatus};
 pub(crate) use text::{render, render_live};
@@ -93,29 +95,6 @@ pub(crate) struct Versions {
     pub artifacts: BTreeMap<String, String>,
     /// Whether a host that answered has the same turnup as this one.
     pub same_turnup_on: BTreeMap<String, bool>,
-}
-
-/// Something that could not be asked.
-#[derive(Debug, Serialize)]
-pub(crate) struct Gap {
-    /// What: "the API", a host, a file.
-    pub what: String,
-    /// The reason in one line.
-    pub why: String,
-    /// The whole error; its class decides the exit code.
-    #[serde(skip)]
-    pub error: Error,
-}
-
-impl Gap {
-    fn new(what: impl Into<String>, error: Error) -> Self {
-        // What a tool said last says more than that it failed.
-        let said =
-            error.evidence_lines().iter().rev().find(|line| !line.starts_with("log: ") && !line.starts_with("$ "));
-        let said = said.filter(|said| !error.message().contains(said.trim()));
-        let why = said.map_or_else(|| error.message().to_owned(), |said| format!("{}: {said}", error.message()));
-        Self { what: what.into(), why, error }
-    }
 }
 
 impl Status {

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-use super::Item;
+use super::gathered::Item;
 use crate::atomic_file::{AtomicFile, FileMode, directory_of};
 use crate::error::{Context as _, Error, Result};
 use crate::redact::Redactor;

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{FILE, Gathered, Item};
+use super::gathered::{FILE, Gathered, Item};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::Host;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{BundleSubject, FILE, Gathered, Item};
+use super::gathered::{BundleSubject, FILE, Gathered, Item};
 use crate::bootstrap::{KUBECONFIG, kubectl};
 use crate::cluster::Cluster;
 use crate::config::Settings;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::Item;
+use super::gathered::Item;
 use crate::error::{Error, Result};
 
 /// Its name in the archive.

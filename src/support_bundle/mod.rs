@@ -6,72 +6,24 @@
 //! come to be.
 
 mod archive;
+mod gathered;
 mod hosts;
 mod local;
 mod manifest;
 mod secrets;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::cluster::Cluster;
-use crate::config::Settings;
 use crate::error::Result;
 use crate::redact::Redactor;
-use crate::state::Store;
 
+pub(crate) use gathered::BundleSubject;
 pub(crate) use manifest::BundleManifest;
 
-/// What one file may hold; of a longer one the end is taken.
-const FILE: usize = 1 << 20;
+use gathered::{Gathered, Item};
+
 /// What all files together may hold.
 const ALL: usize = 64 << 20;
-
-/// What the archive is about.
-pub(crate) struct BundleSubject {
-    /// The cluster's name.
-    pub name: String,
-    /// Its directory.
-    pub store: Store,
-    /// The configuration, as far as it can be read.
-    pub settings: Option<Settings>,
-    /// The cluster, where the configuration is usable; without it no host is asked.
-    pub cluster: Option<Arc<Cluster>>,
-    /// Why there is no cluster, as the user is told it.
-    pub trouble: Option<String>,
-}
-
-/// A file on its way into the archive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Item {
-    path: String,
-    bytes: Vec<u8>,
-    /// Whether only the end of it is here.
-    cut: bool,
-}
-
-impl Item {
-    fn new(path: impl Into<String>, mut bytes: Vec<u8>) -> Self {
-        let cut = bytes.len() > FILE;
-        if cut {
-            bytes.drain(..bytes.len() - FILE);
-        }
-        Self { path: path.into(), bytes, cut }
-    }
-}
-
-/// What was gathered: the files, and what could not be had or was left out, each with the reason.
-#[derive(Debug, Default)]
-struct Gathered {
-    items: Vec<Item>,
-    missing: Vec<(String, String)>,
-}
-
-impl Gathered {
-    fn miss(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.missing.push((what.into(), why.into()));
-    }
-}
 
 /// Gathers everything and writes the archive (0600); returns what is in it.
 pub(crate) fn write(subject: &BundleSubject, to: &Path) -> Result<BundleManifest> {

@@ -9,10 +9,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use flate2::read::GzDecoder;
 
+use super::gathered::FILE;
 use super::*;
 use crate::Class;
 use crate::bootstrap::kubeconfig::{Identity, render};
 use crate::bootstrap::pki::{Authority, Leaf, Pki};
+use crate::state::Store;
 
 /// A cluster's directory with keys of every kind.
 fn cluster(dir: &Path) -> Store {

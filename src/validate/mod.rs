@@ -23,10 +23,8 @@ use crate::phase::Cx;
 
 pub(crate) use report::{CheckResult, ValidationReport};
 
-use probes::Probes;
+use probes::{POLL_INTERVAL, Probes};
 
-/// Between two looks at the cluster.
-const POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// The time for the requests themselves, beside the patience.
 pub(crate) const REQUESTS: Duration = Duration::from_secs(15);
 

@@ -20,8 +20,10 @@ use crate::error::{Context as _, Error, Result};
 use crate::inventory::Inventory;
 use crate::phase::Cx;
 
-use super::{CheckResult, POLL_INTERVAL};
+use super::report::CheckResult;
 
+/// Between two looks at the cluster.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// What the names of our namespaces begin with.
 const PREFIX: &str = "turnup-validate-";
 const FILE: &str = "validate/probes.yaml";

@@ -2,10 +2,10 @@
 
 use kconfig::{ChoiceId, NodeId, SymbolId};
 
-use super::items::{Cell, Fields, Items};
-use super::keymap::Context;
+use super::items::{Cell, ElementFields, Items};
+use super::keymap::KeyContext;
 use super::line_edit::LineEdit;
-use super::preview::Preview;
+use super::preview::FilePreview;
 use super::repair::Repair;
 use super::search::Search;
 
@@ -19,7 +19,7 @@ pub(super) enum Dialog {
     /// The elements of a list, a map or records.
     Items(Items),
     /// The fields of one element.
-    Fields(Fields),
+    Fields(ElementFields),
     /// The text of one field.
     Cell(Cell),
     /// Looking for an entry.
@@ -29,7 +29,7 @@ pub(super) enum Dialog {
     /// What is wrong, to be gone to.
     Problems { cursor: usize },
     /// The file as it would be, and what differs.
-    Preview(Preview),
+    Preview(FilePreview),
     /// The name of a file.
     Path { purpose: FilePurpose, line: LineEdit, completions: Vec<String> },
     /// Everything about one entry.
@@ -93,22 +93,22 @@ pub(super) enum PickPurpose {
 
 impl Dialog {
     /// What its keys are.
-    pub(super) const fn context(&self) -> Context {
+    pub(super) const fn context(&self) -> KeyContext {
         match self {
-            Self::Edit { .. } | Self::Cell(_) => Context::Edit,
-            Self::Path { .. } => Context::Path,
-            Self::Pick(_) => Context::Pick,
-            Self::Items(_) => Context::Items,
-            Self::Fields(_) => Context::Fields,
-            Self::Search(_) => Context::Search,
-            Self::Repair(_) => Context::Repair,
-            Self::Problems { .. } => Context::Problems,
-            Self::Preview(_) => Context::Preview,
-            Self::Details { .. } | Self::Keys { .. } | Self::Text { .. } => Context::Text,
-            Self::Quit => Context::Quit,
-            Self::Save { .. } => Context::Save,
-            Self::Conflict { .. } => Context::Conflict,
-            Self::Recover { .. } => Context::Recover,
+            Self::Edit { .. } | Self::Cell(_) => KeyContext::Edit,
+            Self::Path { .. } => KeyContext::Path,
+            Self::Pick(_) => KeyContext::Pick,
+            Self::Items(_) => KeyContext::Items,
+            Self::Fields(_) => KeyContext::Fields,
+            Self::Search(_) => KeyContext::Search,
+            Self::Repair(_) => KeyContext::Repair,
+            Self::Problems { .. } => KeyContext::Problems,
+            Self::Preview(_) => KeyContext::Preview,
+            Self::Details { .. } | Self::Keys { .. } | Self::Text { .. } => KeyContext::Text,
+            Self::Quit => KeyContext::Quit,
+            Self::Save { .. } => KeyContext::Save,
+            Self::Conflict { .. } => KeyContext::Conflict,
+            Self::Recover { .. } => KeyContext::Recover,
         }
     }
 }

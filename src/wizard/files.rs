@@ -31,7 +31,7 @@ pub(super) trait Files {
 }
 
 /// How a form of file is read and written.
-pub(super) trait Form {
+pub(super) trait FileForm {
     /// Writes the configuration's own file.
     fn save(&mut self, path: &Path, config: &Config<'static>, overwrite: bool) -> Result<()>;
     /// Writes any file.
@@ -74,7 +74,7 @@ fn is_locked(path: &Path) -> bool {
     file.is_some_and(|file| matches!(file.file().try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-impl<F: Form> Session<F> {
+impl<F: FileForm> Session<F> {
     /// Over this file, which has these answers.
     pub(super) fn new(form: F, path: &Path, base: Said) -> Self {
         Self { form, path: path.to_owned(), base, drafts: RefCell::default() }
@@ -154,7 +154,7 @@ impl<F: Form> Session<F> {
     }
 }
 
-impl<F: Form> Files for Session<F> {
+impl<F: FileForm> Files for Session<F> {
     fn carry_out(&mut self, model: &Model, effect: &Effect) -> Option<Msg> {
         Some(match effect {
             Effect::Save { overwrite } => match self.form.save(&self.path, &model.config, *overwrite) {
@@ -264,13 +264,13 @@ fn complete(begin: &str) -> Vec<String> {
 }
 
 /// Our JSON object.
-pub(super) struct Object {
+pub(super) struct ObjectFile {
     pub(super) settings: Settings,
     pub(super) schema: Arc<Schema>,
     pub(super) source: TreeSource,
 }
 
-impl Object {
+impl ObjectFile {
     fn open(&self, path: &Path) -> Result<Settings> {
         Settings::open(path, Arc::clone(&self.schema))?.ok_or_else(|| missing(path))
     }
@@ -282,7 +282,7 @@ fn answers_of(settings: &Settings, path: &Path) -> (Said, Vec<String>) {
     (settings.config().said(), errors.map(|problem| problem.line(path)).collect())
 }
 
-impl Form for Object {
+impl FileForm for ObjectFile {
     fn save(&mut self, path: &Path, config: &Config<'static>, overwrite: bool) -> Result<()> {
         self.settings.adopt(config);
         if overwrite { self.settings.overwrite(path) } else { self.settings.save(path) }
@@ -334,7 +334,7 @@ fn open_text(path: &Path) -> Result<String> {
     read_file(path)?.ok_or_else(|| missing(path))
 }
 
-impl Form for DotConfig {
+impl FileForm for DotConfig {
     fn save(&mut self, path: &Path, config: &Config<'static>, overwrite: bool) -> Result<()> {
         let text = dotconfig::write(config, &self.prefix);
         let now = read_file(path)?;

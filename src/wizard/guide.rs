@@ -7,7 +7,7 @@
 use kconfig::{NodeId, SymbolId, Tri};
 
 use super::dialog::PickOption;
-use super::keymap::Context;
+use super::keymap::KeyContext;
 use super::line_edit::LineEdit;
 use super::model::Model;
 use super::rows::{self, RowKind};
@@ -44,11 +44,11 @@ impl Guide {
     }
 
     /// What its keys are.
-    pub(super) const fn context(&self) -> Context {
+    pub(super) const fn context(&self) -> KeyContext {
         match self.answer {
-            Answer::Options { .. } => Context::GuideOptions,
-            Answer::Text(_) => Context::GuideText,
-            Answer::Nothing => Context::Summary,
+            Answer::Options { .. } => KeyContext::GuideOptions,
+            Answer::Text(_) => KeyContext::GuideText,
+            Answer::Nothing => KeyContext::Summary,
         }
     }
 

@@ -31,7 +31,7 @@ enum Kind {
 
 /// The dialog of one element.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fields {
+pub(super) struct ElementFields {
     /// The element; behind the last one for a new one.
     pub(super) row: usize,
     pub(super) columns: Vec<Field>,
@@ -113,7 +113,7 @@ impl Items {
     }
 
     /// The element under the cursor in an editor of its own, or a new one.
-    pub(super) fn fields(&self, new: bool) -> Option<Fields> {
+    pub(super) fn fields(&self, new: bool) -> Option<ElementFields> {
         let row = if new { self.rows.len() } else { self.cursor };
         // What can only be one word is that word.
         let begin = |field: &Field| match field.format.words() {
@@ -122,7 +122,7 @@ impl Items {
         };
         let texts = if new { self.columns.iter().map(begin).collect() } else { self.rows.get(row)?.clone() };
         let separated = self.kind != Kind::Records;
-        Some(Fields { row, columns: self.columns.clone(), texts, cursor: 0, wrong: None, separated })
+        Some(ElementFields { row, columns: self.columns.clone(), texts, cursor: 0, wrong: None, separated })
     }
 
     /// Takes a changed or new element.
@@ -205,7 +205,7 @@ impl Items {
     }
 }
 
-impl Fields {
+impl ElementFields {
     /// Whether nothing was said that the element did not begin with.
     pub(super) fn is_untouched(&self) -> bool {
         let of_itself =

@@ -30,7 +30,7 @@ pub(super) enum Key {
 
 /// What the keys go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Context {
+pub(super) enum KeyContext {
     /// The menus.
     Menu,
     /// Looking for an entry.
@@ -69,7 +69,7 @@ pub(super) enum Context {
     Recover,
 }
 
-impl Context {
+impl KeyContext {
     /// All contexts, in the order of the help.
     pub(super) const ALL: [Self; 18] = [
         Self::Menu,
@@ -124,7 +124,7 @@ impl Context {
 
 /// Keys that do one thing.
 pub(super) struct Binding {
-    context: Context,
+    context: KeyContext,
     keys: &'static [Key],
     msg: Msg,
     /// What it does; the foot of the screen shows the bindings that also have a short form.
@@ -134,15 +134,15 @@ pub(super) struct Binding {
 
 const PAGE: isize = 10;
 
-const fn bind(context: Context, keys: &'static [Key], msg: Msg, help: &'static str, short: &'static str) -> Binding {
+const fn bind(context: KeyContext, keys: &'static [Key], msg: Msg, help: &'static str, short: &'static str) -> Binding {
     Binding { context, keys, msg, help, short }
 }
 
-use Context::{
+use Key::{Backspace, Char, Ctrl, Delete, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
+use KeyContext::{
     Conflict, Edit, Fields, GuideOptions, GuideText, Items, Menu, Path, Pick, Preview, Problems, Quit, Recover, Repair,
     Save, Search, Summary, Text,
 };
-use Key::{Backspace, Char, Ctrl, Delete, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
 
 static BINDINGS: &[Binding] = &[
     bind(Menu, &[Up, Char('k'), Char('-')], Msg::Move(-1), "one line up", ""),
@@ -351,7 +351,7 @@ static BINDINGS: &[Binding] = &[
 ];
 
 /// What a key means in a context.
-pub(super) fn translate(context: Context, key: Key) -> Option<Msg> {
+pub(super) fn translate(context: KeyContext, key: Key) -> Option<Msg> {
     let bound = bindings(context).find(|binding| binding.keys.contains(&key)).map(|binding| binding.msg.clone());
     match key {
         Ctrl('z') if bound.is_none() => Some(Msg::Suspend),
@@ -363,7 +363,7 @@ pub(super) fn translate(context: Context, key: Key) -> Option<Msg> {
 }
 
 /// The bindings of a context, in the order of the table.
-pub(super) fn bindings(context: Context) -> impl Iterator<Item = &'static Binding> {
+pub(super) fn bindings(context: KeyContext) -> impl Iterator<Item = &'static Binding> {
     BINDINGS.iter().filter(move |binding| binding.context == context)
 }
 
@@ -375,7 +375,7 @@ pub(super) struct Hint {
 }
 
 /// The keys of the foot of the screen and what they do.
-pub(super) fn hints(context: Context) -> impl Iterator<Item = Hint> {
+pub(super) fn hints(context: KeyContext) -> impl Iterator<Item = Hint> {
     bindings(context).filter(|binding| !binding.short.is_empty()).map(|binding| {
         let key = binding.keys.first().map(ToString::to_string).unwrap_or_default();
         Hint { key, what: binding.short, msg: binding.msg.clone() }
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn no_key_means_two_things_in_one_context() {
-        for context in Context::ALL {
+        for context in KeyContext::ALL {
             let keys: Vec<Key> = bindings(context).flat_map(|binding| binding.keys).copied().collect();
             for (index, key) in keys.iter().enumerate() {
                 assert!(!keys[..index].contains(key), "{key:?} is bound twice in {context:?}");
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn every_context_can_be_left_and_stopped() {
-        for context in Context::ALL {
+        for context in KeyContext::ALL {
             assert!(translate(context, Esc).is_some(), "{context:?} has no way back");
             assert!(translate(context, Ctrl('c')).is_some(), "{context:?} ignores Ctrl-C");
         }
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn the_screen_can_be_drawn_again_everywhere() {
-        for context in Context::ALL {
+        for context in KeyContext::ALL {
             assert_eq!(translate(context, Ctrl('l')), Some(Msg::Redraw), "{context:?}");
         }
     }

@@ -20,6 +20,7 @@ mod line_edit;
 mod model;
 mod msg;
 mod palette;
+mod picture;
 mod preview;
 mod recording;
 mod repair;
@@ -121,7 +122,7 @@ impl Wizard {
         // On top of everything: it must not be overlooked.
         update::greet(&mut model, greeting(path, &settings));
         let base = model.config.said();
-        let form = files::Object { settings, schema, source: source.clone() };
+        let form = files::ObjectFile { settings, schema, source: source.clone() };
         Ok(Self { model, files: Box::new(files::Session::new(form, path, base)) })
     }
 
@@ -182,8 +183,7 @@ impl Wizard {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let terminal = variable("TERM").unwrap_or_default();
         self.model.colour = variable("NO_COLOR").is_none() && !MONOCHROME.contains(&terminal.as_str());
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default();
-        self.model.ascii = is_ascii(&locale, &terminal);
+        self.model.ascii = crate::terminal::is_ascii_only();
     }
 }
 
@@ -206,15 +206,6 @@ fn is_whole(settings: &Settings, answered: usize) -> bool {
 fn answered(settings: &Settings) -> BTreeSet<kconfig::SymbolId> {
     let symbols = settings.schema().tree().symbols();
     symbols.filter(|(_, symbol)| settings.is_answered(&symbol.name)).map(|(id, _)| id).collect()
-}
-
-/// Whether lines and arrows would come out as rubbish: a terminal that says it is no more than
-/// ASCII, or a locale that is not UTF-8.
-fn is_ascii(locale: &str, terminal: &str) -> bool {
-    let utf8 = locale.to_lowercase().replace('-', "").contains("utf8");
-    let plain = ["C", "POSIX"].contains(&locale);
-    matches!(terminal, "vt100" | "vt102" | "vt220" | "ansi")
-        || !locale.is_empty() && !utf8 && (plain || locale.contains('.'))
 }
 
 /// What the user must know about the file before changing it.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::dialog::Dialog;
 use super::guide::Guide;
 use super::history::History;
-use super::keymap::Context;
+use super::keymap::KeyContext;
 use super::rows::{self, Row};
 use super::search::Index;
 use crate::config::{self, Problem, Schema, TARGET};
@@ -260,20 +260,20 @@ impl Model {
     }
 
     /// What the keys go to.
-    pub(super) fn context(&self) -> Context {
+    pub(super) fn context(&self) -> KeyContext {
         self.context_of(self.dialogs.last())
     }
 
     /// What they went to before the innermost dialog was opened.
-    pub(super) fn context_before(&self) -> Context {
+    pub(super) fn context_before(&self) -> KeyContext {
         self.context_of(self.dialogs.len().checked_sub(2).and_then(|below| self.dialogs.get(below)))
     }
 
-    fn context_of(&self, dialog: Option<&Dialog>) -> Context {
+    fn context_of(&self, dialog: Option<&Dialog>) -> KeyContext {
         match (dialog, &self.guide) {
             (Some(dialog), _) => dialog.context(),
             (None, Some(guide)) => guide.context(),
-            (None, None) => Context::Menu,
+            (None, None) => KeyContext::Menu,
         }
     }
 

@@ -10,7 +10,7 @@ use super::model::{Form, Model, Saved};
 
 /// The dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Preview {
+pub(super) struct FilePreview {
     pub(super) tab: Tab,
     pub(super) lines: Vec<String>,
     pub(super) scroll: usize,
@@ -49,7 +49,7 @@ impl Tab {
     }
 }
 
-impl Preview {
+impl FilePreview {
     /// This view of the answers.
     pub(super) fn of(model: &Model, tab: Tab) -> Self {
         let lines = match tab {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use turnup::Class;
-use turnup::artifacts::{Digest, Health, Location, NoProgress, Source, Sources};
+use turnup::artifacts::{CacheHealth, Digest, Location, NoProgress, Source, Sources};
 
 use crate::artifacts_support::{Heard, Scratch, TOOL, list, small_selection, stderr};
 
@@ -106,8 +106,8 @@ fn a_lost_or_torn_stamp_only_makes_the_bytes_be_read_again() {
         scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &NoProgress).unwrap();
         assert_ne!(fs_err::read_to_string(&stamp).unwrap(), torn);
     }
-    assert_eq!(scratch.cache.check(&tool.pins[0].sha256).unwrap().0, Health::Good);
-    assert_eq!(scratch.cache.check(&Digest::of(b"x")).unwrap().0, Health::Absent);
+    assert_eq!(scratch.cache.check(&tool.pins[0].sha256).unwrap().0, CacheHealth::Good);
+    assert_eq!(scratch.cache.check(&Digest::of(b"x")).unwrap().0, CacheHealth::Absent);
 }
 
 #[test]

@@ -316,3 +316,43 @@ fn help_names_commands_and_exit_codes() {
     assert!(test_env.ok(&["config", "--help"]).out.contains("defaults"));
     assert_eq!(test_env.run(&[]).code, 2);
 }
+
+#[test]
+fn the_picture_is_drawn_for_people_documents_and_programs() {
+    let test_env = TestEnv::new("").with_env("LC_ALL", "C");
+    test_env.ok(&["config", "set", "phase1.cloud_provider=gce", "phase1.ssh.allowed_cidrs=203.0.113.0/24"]);
+    let drawn = test_env.ok(&["config", "picture"]).out;
+    assert!(drawn.is_ascii() && drawn.lines().all(|line| line.len() <= 80), "{drawn}");
+    assert_eq!(drawn.matches("OPEN TO THE WORLD").count(), 1, "the API server, not SSH: {drawn}");
+    assert!(drawn.contains("kubernetes-control-plane-0") && drawn.contains("list price, us-central1"), "{drawn}");
+    let utf8 = test_env.with_env("LC_ALL", "C.UTF-8");
+    assert!(utf8.ok(&["config", "picture"]).out.contains("┌─ hosts 10.118.0.0/20"));
+    assert_eq!(utf8.ok(&["config", "picture", "--svg", "cluster.svg"]).out, "picture in cluster.svg\n");
+    assert!(utf8.read("cluster.svg").starts_with("<?xml"));
+    let value: serde_json::Value =
+        serde_json::from_str(&utf8.ok(&["config", "picture", "--output", "json"]).out).unwrap();
+    assert_eq!(value["schema"], "turnup.config.picture/1");
+    assert_eq!(value["picture"]["doors"][0]["allowed"][0]["is_world"], true);
+    let refused = utf8.fails(3, &["config", "picture", "--svg", "nowhere/cluster.svg"]);
+    assert!(refused.contains("cannot write the picture to nowhere/cluster.svg"), "{refused}");
+}
+
+#[test]
+fn the_picture_of_existing_hosts_reads_their_inventory() {
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "set", "phase1.cloud_provider=baremetal"]);
+    let without = test_env.ok(&["config", "picture"]);
+    assert!(without.out.contains("The inventory names the hosts."), "{}", without.out);
+    assert!(without.err.contains("provision.json (phase1.baremetal.hosts_file) does not exist"), "{}", without.err);
+    test_env.write(
+        "provision.json",
+        r#"{"schema": "turnup.provision/1", "cluster": "kubernetes", "target": "baremetal", "api": {"host": "192.0.2.10", "port": 6443},
+        "hosts": [{"name": "rack-1", "role": "control-plane", "address": "192.0.2.10", "instance": "1", "zone": "hall-2",
+        "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}]}"#,
+    );
+    let drawn = test_env.ok(&["config", "picture"]).out;
+    assert!(
+        ["1 control-plane host", "hall-2", "rack-1", "192.0.2.10"].iter().all(|word| drawn.contains(word)),
+        "{drawn}"
+    );
+}

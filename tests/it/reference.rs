@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use kconfig::{NodeId, NodeKind, SymbolId, SymbolType};
-use turnup::config::{Effect, Schema, Settings, TreeSource};
+use turnup::config::{ChangeEffect, Schema, Settings, TreeSource};
 use turnup::forecast::Forecast;
 
 /// The head of `docs/commands.md`.
@@ -374,9 +374,9 @@ fn the_page_of_settings_is_current() {
             let name = schema.name(*symbol);
             let rule = schema.rule(*symbol);
             let effect = match rule.effect {
-                Some(Effect::Recreate) => "recreates",
-                Some(Effect::Restart) => "restarts",
-                Some(Effect::None) => "none",
+                Some(ChangeEffect::Recreate) => "recreates",
+                Some(ChangeEffect::Restart) => "restarts",
+                Some(ChangeEffect::None) => "none",
                 None => "",
             };
             let secret = if rule.secret { ", secret" } else { "" };

@@ -33,12 +33,13 @@ const MODULES: &[(&str, &str)] = &[
     ("component", "config document format"),
     ("state", "atomic_file failpoint input terminal unknown"),
     ("exec", "atomic_file failpoint redact"),
-    ("wizard", "config terminal"),
     ("phase", "change exec failpoint format input parallel state step_id unknown"),
     ("report", "phase state terminal"),
     ("artifacts", "atomic_file component document exec input network parallel phase"),
     ("inventory", "config document format"),
     ("cloud", "artifacts config exec inventory unknown"),
+    ("picture", "cloud config inventory"),
+    ("wizard", "config picture terminal"),
     ("doctor", "artifacts cloud exec"),
     ("cluster", "artifacts cloud component config doctor document exec input inventory phase state"),
     (
@@ -62,7 +63,7 @@ const MODULES: &[(&str, &str)] = &[
     ("bench", "addons artifacts bootstrap cluster config exec inventory node phase report validate"),
     (
         "cli",
-        "addons artifacts atomic_file bench bootstrap change cluster component config doctor exec forecast input inventory node phase plan provision report state status support_bundle terminal validate wizard",
+        "addons artifacts atomic_file bench bootstrap change cluster component config doctor exec forecast input inventory node phase picture plan provision report state status support_bundle terminal validate wizard",
     ),
 ];
 
@@ -75,6 +76,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/bench/", "clusters of its own in a directory of its own"),
     ("src/bootstrap/user_kubeconfig.rs", "the operator's own kubeconfig, as kubectl does"),
     ("src/cli/kubeconfig.rs", "a kubeconfig for a colleague or for the safe, in the file of --to"),
+    ("src/cli/config/picture.rs", "a picture of the cluster, in the file of --svg"),
     ("src/cli/completions.rs", "a completion script, in the file of --to"),
     ("src/cli/man.rs", "man pages, in the directory of --dir"),
     ("src/cli/kconfig/conf.rs", "what Linux's conf writes, where it writes it"),

@@ -100,3 +100,47 @@ fn siblings_named(code: &str) -> BTreeSet<String> {
     }
     named
 }
+
+/// Public names of types that stand in more than one place, and why.
+const SAME_NAMES: [(&str, &str); 2] = [
+    ("Args", "the options of a command, one type for each file of `cli`"),
+    ("Inside", "one type of `failpoint`, with the feature and without it"),
+];
+
+/// The types that a file declares for others.
+fn public_types(code: &str) -> Vec<String> {
+    const KINDS: [&str; 5] = ["struct ", "enum ", "trait ", "type ", "union "];
+    let declared = |line: &str| {
+        let rest = line.trim_start().strip_prefix("pub")?;
+        let rest = match rest.strip_prefix('(') {
+            Some(inside) => inside.split_once(')')?.1,
+            None => rest,
+        };
+        let name = KINDS.iter().find_map(|kind| rest.trim_start().strip_prefix(kind))?;
+        let end = name.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(name.len());
+        Some(name[..end].to_owned())
+    };
+    code.lines().filter_map(declared).collect()
+}
+
+#[test]
+fn a_public_name_of_a_type_has_one_meaning() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in files(&["src"], ".rs").into_iter().filter(|path| !is_test(path) && !path.contains("/tests/")) {
+        for name in public_types(&code(&path)) {
+            places.entry(name).or_default().push(path.clone());
+        }
+    }
+    let is_known = |name: &str| SAME_NAMES.iter().any(|(known, _)| *known == name);
+    let (known, new): (Vec<_>, Vec<_>) =
+        places.into_iter().filter(|(_, paths)| paths.len() > 1).partition(|(name, _)| is_known(name));
+    let told: Vec<String> = new.iter().map(|(name, paths)| format!("{name}: {}", paths.join(", "))).collect();
+    none(&told, "call one of them what it is; where both are one concept, say so in SAME_NAMES");
+    assert_eq!(known.len(), SAME_NAMES.len(), "take the name that stands in one place out of SAME_NAMES");
+}
+
+#[test]
+fn types_that_others_see_are_found() {
+    let code = "pub struct One;\n    pub(super) enum Two {\npub(in crate::a) trait Three<'a>: Sync {\npub(crate) type Four = u8;\nstruct Five;\npub fn six() {}\n";
+    assert_eq!(public_types(code), ["One", "Two", "Three", "Four"]);
+}

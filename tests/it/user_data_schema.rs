@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use turnup::artifacts::{Cache, Lock, NoProgress, ResolvedArtifacts};
 use turnup::bootstrap::{Group, user_data};
 use turnup::cluster::Cluster;
-use turnup::cluster::user_data::{Part, PartKind, UserDataFormat};
+use turnup::cluster::user_data::{UserDataFormat, UserDataKind, UserDataPart};
 use turnup::config::{Settings, TreeSource};
 use turnup::inventory::Role;
 
@@ -44,17 +44,17 @@ fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
     settings.token_lifetime = Duration::from_hours(2160);
     let part = |name: &str, kind, text: &str| {
         fs_err::write(dir.join(name), text).unwrap();
-        Part { name: name.into(), file: name.into(), kind, roles: Vec::new(), groups: Vec::new() }
+        UserDataPart { name: name.into(), file: name.into(), kind, roles: Vec::new(), groups: Vec::new() }
     };
     let parts = match form {
         UserDataFormat::CloudInit => {
             vec![
-                part("script", PartKind::ShellScript, SCRIPT),
-                part("plain", PartKind::ShellScript, PLAIN),
-                part("config", PartKind::CloudConfig, CONFIG),
+                part("script", UserDataKind::ShellScript, SCRIPT),
+                part("plain", UserDataKind::ShellScript, PLAIN),
+                part("config", UserDataKind::CloudConfig, CONFIG),
             ]
         }
-        UserDataFormat::Ignition => vec![part("merged", PartKind::Ignition, MERGED)],
+        UserDataFormat::Ignition => vec![part("merged", UserDataKind::Ignition, MERGED)],
     };
     let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
     let artifacts = ResolvedArtifacts::expected(&selection, &cluster.settings.sources, None, None);

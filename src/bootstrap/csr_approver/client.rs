@@ -10,9 +10,10 @@ use serde_json::Value;
 use crate::inventory::is_label;
 
 use super::super::token;
+use super::csr::{CLIENT, Decision, is_plain, name_of, texts};
+use super::policy::Policy;
 use super::request::Der;
 use super::view::{View, time};
-use super::{CLIENT, Decision, Policy, is_plain, name_of, texts};
 
 /// What a kubelet asks to use the certificate for.
 const USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth"];

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::request::{Der, NODES};
 use super::tests::{params, pem, policy};
 use super::*;
+use crate::bootstrap::token;
 
 const WEB: &str = "system:bootstrappers:turnup:web";
 const USAGES: [&str; 2] = ["digital signature", "client auth"];

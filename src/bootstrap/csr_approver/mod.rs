@@ -10,6 +10,7 @@
 //! Nothing here approves for hosts that turnup logs in to: `join` does, one request of one token.
 
 mod client;
+mod csr;
 mod policy;
 mod request;
 pub(super) mod role_label;
@@ -31,9 +32,10 @@ use crate::exec::signals;
 use crate::parallel;
 
 use super::api::Kubectl;
-use super::token;
 
 pub(super) use client::{check_host, find_node};
+pub(super) use csr::{CLIENT, is_approved, is_decided, is_from_token};
+use csr::{Decision, SERVING, created, denial, is_of_group, is_plain, name_of, signer};
 pub use policy::Policy;
 pub(super) use policy::group_flag;
 use view::View;
@@ -45,10 +47,6 @@ pub(super) const USER: &str = "turnup:csr-approver";
 /// The program by which it talks, among turnup's own on the host.
 pub(super) const KUBECTL: &str = "kubectl";
 
-/// Signs what kubelets serve with.
-const SERVING: &str = "kubernetes.io/kubelet-serving";
-/// Signs kubelets as clients of the API.
-pub(super) const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 const RESOURCE: &str = "certificatesigningrequests";
 /// Between two looks. A kubelet waits for a quarter of an hour before it asks again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
@@ -57,25 +55,6 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(30);
 /// So many decisions are written at a time.
 const AT_ONCE: usize = 8;
-
-/// What becomes of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Decision {
-    /// The API may sign.
-    Approve,
-    /// Never: the reason in one word, and in a sentence.
-    Deny(&'static str, String),
-    /// Not now, and why. It stays pending and is looked at again.
-    Wait(String),
-    /// Another approver's.
-    Ignore,
-}
-
-impl Decision {
-    fn deny(reason: &'static str, why: impl Into<String>) -> Self {
-        Self::Deny(reason, why.into())
-    }
-}
 
 /// A kubelet's request for a certificate that it did not get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -166,6 +145,13 @@ fn judge(request: &Value, view: &View, policy: &Policy) -> Decision {
     }
 }
 
+/// The Node that made the request, else the Node that it names, else the user.
+fn node_of(request: &Value) -> String {
+    let user = request["spec"]["username"].as_str().unwrap_or_default();
+    let own = user.strip_prefix(request::NODE_USER).map(str::to_owned);
+    own.or_else(|| find_node(request)).unwrap_or_else(|| user.to_owned())
+}
+
 /// What becomes of each of these. Of several that ask for one name at the same time the first one
 /// is approved.
 fn decide<'r>(requests: &[&'r Value], view: &View, policy: &Policy) -> Vec<(&'r Value, Decision)> {
@@ -179,63 +165,6 @@ fn decide<'r>(requests: &[&'r Value], view: &View, policy: &Policy) -> Vec<(&'r 
         (request, if is_second { Decision::Wait(why()) } else { decision })
     };
     sorted.into_iter().map(decide).collect()
-}
-
-fn name_of(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
-}
-
-fn signer(request: &Value) -> &str {
-    request["spec"]["signerName"].as_str().unwrap_or_default()
-}
-
-fn created(request: &Value) -> &str {
-    request["metadata"]["creationTimestamp"].as_str().unwrap_or_default()
-}
-
-fn texts(list: &Value) -> Vec<&str> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
-}
-
-/// The Node that made the request, else the Node that it names, else the user.
-fn node_of(request: &Value) -> String {
-    let user = request["spec"]["username"].as_str().unwrap_or_default();
-    let own = user.strip_prefix(request::NODE_USER).map(str::to_owned);
-    own.or_else(|| find_node(request)).unwrap_or_else(|| user.to_owned())
-}
-
-/// Whether it is approved or denied.
-pub(super) fn is_decided(request: &Value) -> bool {
-    request["status"]["conditions"].as_array().is_some_and(|conditions| !conditions.is_empty())
-}
-
-/// Whether it is approved.
-pub(super) fn is_approved(request: &Value) -> bool {
-    let conditions = request["status"]["conditions"].as_array();
-    conditions.is_some_and(|conditions| conditions.iter().any(|condition| condition["type"] == "Approved"))
-}
-
-/// Why it was denied.
-fn denial(request: &Value) -> Option<&str> {
-    let mut conditions = request["status"]["conditions"].as_array()?.iter();
-    conditions.find(|condition| condition["type"] == "Denied")?["message"].as_str()
-}
-
-/// Whether it was made with a join token.
-pub(super) fn is_from_token(request: &Value) -> bool {
-    request["spec"]["username"].as_str().is_some_and(|user| user.starts_with(token::USER))
-}
-
-/// Whether it was made with the token of a node group.
-fn is_of_group(request: &Value) -> bool {
-    let prefix = format!("{}:", token::BOOTSTRAPPERS);
-    is_from_token(request) && texts(&request["spec"]["groups"]).iter().any(|group| group.starts_with(&prefix))
-}
-
-/// Whether a name can be no option, line, path or command.
-fn is_plain(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter))
 }
 
 /// Approves this very object: one that was changed since, or made again under the same name, is

@@ -7,9 +7,10 @@ use serde_json::Value;
 use x509_parser::prelude::GeneralName;
 
 use super::super::pki;
+use super::csr::{Decision, texts};
+use super::policy::Policy;
 use super::request::{Der, NODE_USER, NODES, Request};
 use super::view::View;
-use super::{Decision, Policy, texts};
 
 /// What a kubelet asks to use the certificate for.
 const USAGES: [&str; 3] = ["digital signature", "key encipherment", "server auth"];

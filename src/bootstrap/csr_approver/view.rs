@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::super::group_node::{GONE_AFTER, GROUP, silent_since};
+use super::csr::{CLIENT, is_from_token, name_of};
 use super::request::Der;
-use super::{CLIENT, is_from_token, name_of};
 
 /// A label that no kubelet can give or take by itself (the admission plugin `NodeRestriction`).
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";

@@ -6,11 +6,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::cluster::user_data::{Part, PartKind};
+use crate::cluster::user_data::{UserDataKind, UserDataPart};
 use crate::error::{Context as _, Result};
 use crate::node::layout;
 
-use super::write_file::{Kind, Login, UserDataDocument, WriteFile, pack};
+use super::write_file::{Login, UserDataDocument, WriteFile, WrittenKind, pack};
 
 /// The whole document: ASCII alone, so that no encoding of a cloud can harm it.
 pub(super) fn render(document: &UserDataDocument) -> Result<String> {
@@ -23,7 +23,7 @@ fn cloud_config(document: &UserDataDocument) -> Result<String> {
     let units: Vec<&str> = document
         .write_files
         .iter()
-        .filter(|file_entry| file_entry.kind == Kind::Unit)
+        .filter(|file_entry| file_entry.kind == WrittenKind::Unit)
         .map(|file_entry| file_entry.path)
         .collect();
     let enable = ["systemctl", "enable", "--now", "--no-block"].iter().chain(&units).collect::<Vec<_>>();
@@ -64,9 +64,9 @@ fn file(file_entry: &WriteFile) -> Result<Value> {
         entry
     };
     Ok(match file_entry.kind {
-        Kind::Packed(mode) => entry(file_entry.path, mode, Some("gz+b64"), &pack(&file_entry.bytes)?),
-        Kind::Plain(mode) => entry(file_entry.path, mode, None, file_entry.text()?),
-        Kind::Unit => entry(&layout::unit_file(file_entry.path), 0o644, None, file_entry.text()?),
+        WrittenKind::Packed(mode) => entry(file_entry.path, mode, Some("gz+b64"), &pack(&file_entry.bytes)?),
+        WrittenKind::Plain(mode) => entry(file_entry.path, mode, None, file_entry.text()?),
+        WrittenKind::Unit => entry(&layout::unit_file(file_entry.path), 0o644, None, file_entry.text()?),
     })
 }
 
@@ -85,15 +85,15 @@ pub(super) fn escape(json: &str) -> String {
 
 /// A MIME message: the user's parts in their order, and ours unencoded, because a placeholder in it
 /// may have to be replaced.
-fn message(parts: &[(Part, Vec<u8>)], config: &str) -> Result<String> {
+fn message(parts: &[(UserDataPart, Vec<u8>)], config: &str) -> Result<String> {
     // The same document every time; no part has such a line, since one is ASCII of ours and the
     // others are base64.
     let boundary = format!("turnup-{}", &hex::encode(Sha256::digest(config))[..24]);
     let mut text = format!("Content-Type: multipart/mixed; boundary=\"{boundary}\"\nMIME-Version: 1.0\n\n");
     for (at, (part, bytes)) in parts.iter().enumerate() {
         let (ending, kind) = match part.kind {
-            PartKind::ShellScript => ("sh", "text/x-shellscript"),
-            PartKind::CloudConfig | PartKind::Ignition => ("yaml", "text/cloud-config"),
+            UserDataKind::ShellScript => ("sh", "text/x-shellscript"),
+            UserDataKind::CloudConfig | UserDataKind::Ignition => ("yaml", "text/cloud-config"),
         };
         // Scripts run in the order of these names, and before cloud-init's own `runcmd`.
         let name = format!("part-{:03}-{}.{ending}", at + 1, part.name);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Context as _, Result};
 
-use super::write_file::{Kind, UserDataDocument, WriteFile, pack};
+use super::write_file::{UserDataDocument, WriteFile, WrittenKind, pack};
 
 const VERSION: &str = "3.1.0";
 
@@ -27,7 +27,7 @@ pub(super) fn render(document: &UserDataDocument) -> Result<String> {
     let units = document
         .write_files
         .iter()
-        .filter(|file_entry| file_entry.kind == Kind::Unit)
+        .filter(|file_entry| file_entry.kind == WrittenKind::Unit)
         .map(unit)
         .collect::<Result<Vec<_>>>()?;
     let mut config = json!({
@@ -53,11 +53,11 @@ fn packed(bytes: &[u8]) -> Result<Value> {
 
 fn file(file_entry: &WriteFile) -> Result<Option<Value>> {
     let (mode, contents) = match file_entry.kind {
-        Kind::Packed(mode) => (mode, packed(&file_entry.bytes)?),
+        WrittenKind::Packed(mode) => (mode, packed(&file_entry.bytes)?),
         // In plain: the placeholder in it may have to be replaced. What comes in its place is a
         // host's name, which needs no escape in a URL.
-        Kind::Plain(mode) => (mode, json!({"source": format!("data:,{}", in_url(file_entry.text()?))})),
-        Kind::Unit => return Ok(None),
+        WrittenKind::Plain(mode) => (mode, json!({"source": format!("data:,{}", in_url(file_entry.text()?))})),
+        WrittenKind::Unit => return Ok(None),
     };
     Ok(Some(json!({"path": file_entry.path, "mode": mode, "overwrite": true, "contents": contents})))
 }

@@ -20,7 +20,7 @@ use crate::artifacts::{ResolvedArtifacts, blob_url};
 use crate::cloud::Target;
 use crate::cluster::Cluster;
 use crate::cluster::assets::is_meant;
-use crate::cluster::user_data::{Part, PartKind, UserDataFormat};
+use crate::cluster::user_data::{UserDataFormat, UserDataKind, UserDataPart};
 use crate::document::Document as _;
 use crate::error::{Context as _, Error, Result};
 use crate::input;
@@ -214,10 +214,10 @@ fn boot_of(
 }
 
 /// The user's own parts for this group, with their content.
-fn parts(cluster: &Cluster, group: &Group) -> Result<Vec<(Part, Vec<u8>)>> {
+fn parts(cluster: &Cluster, group: &Group) -> Result<Vec<(UserDataPart, Vec<u8>)>> {
     let settings = &cluster.settings.user_data;
     let chosen = settings.parts.iter().filter(|part| is_meant(&part.roles, &part.groups, group.role, &group.name));
-    let read = |part: &Part| -> Result<(Part, Vec<u8>)> {
+    let read = |part: &UserDataPart| -> Result<(UserDataPart, Vec<u8>)> {
         let setting = format!("phase1.user_data.parts: {}", part.name);
         let bytes = read_file(&setting, &cluster.work_dir.join(&part.file))?;
         require_kind(part, &bytes, settings.form)?;
@@ -229,14 +229,15 @@ fn parts(cluster: &Cluster, group: &Group) -> Result<Vec<(Part, Vec<u8>)>> {
 }
 
 /// A file of a group's own, which begins as what it is.
-fn own_part(cluster: &Cluster, file: &str) -> Result<(Part, Vec<u8>)> {
+fn own_part(cluster: &Cluster, file: &str) -> Result<(UserDataPart, Vec<u8>)> {
     let bytes = read_file("phase1.node_groups: additional_user_data", &cluster.work_dir.join(file))?;
     let kind = match bytes.as_slice() {
-        text if text.starts_with(b"#cloud-config") => PartKind::CloudConfig,
-        text if text.trim_ascii_start().starts_with(b"{") => PartKind::Ignition,
-        _ => PartKind::ShellScript,
+        text if text.starts_with(b"#cloud-config") => UserDataKind::CloudConfig,
+        text if text.trim_ascii_start().starts_with(b"{") => UserDataKind::Ignition,
+        _ => UserDataKind::ShellScript,
     };
-    let part = Part { name: file.to_owned(), file: file.to_owned(), kind, roles: Vec::new(), groups: Vec::new() };
+    let part =
+        UserDataPart { name: file.to_owned(), file: file.to_owned(), kind, roles: Vec::new(), groups: Vec::new() };
     require_kind(&part, &bytes, cluster.settings.user_data.form)?;
     Ok((part, bytes))
 }
@@ -248,26 +249,26 @@ fn read_file(setting: &str, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// cloud-init knows a part by how it begins, and says nothing about one that it does not know.
-fn require_kind(part: &Part, bytes: &[u8], form: UserDataFormat) -> Result<()> {
+fn require_kind(part: &UserDataPart, bytes: &[u8], form: UserDataFormat) -> Result<()> {
     let refuse = |why: &str, hint: &str| {
         let file = if part.name == part.file { String::new() } else { format!(" ({})", part.file) };
         Err(Error::config(format!("user data: {}{file} {why}", part.name)).hint(hint))
     };
     match (part.kind, form) {
-        (PartKind::Ignition, UserDataFormat::CloudInit) => refuse(
+        (UserDataKind::Ignition, UserDataFormat::CloudInit) => refuse(
             "is Ignition, and phase1.user_data.format is cloud-init",
             "give it the type cloud-config or shell-script",
         ),
-        (PartKind::CloudConfig | PartKind::ShellScript, UserDataFormat::Ignition) => {
+        (UserDataKind::CloudConfig | UserDataKind::ShellScript, UserDataFormat::Ignition) => {
             refuse("is for cloud-init, and phase1.user_data.format is ignition", "give it the type ignition")
         }
-        (PartKind::CloudConfig, _) if !bytes.starts_with(b"#cloud-config") => {
+        (UserDataKind::CloudConfig, _) if !bytes.starts_with(b"#cloud-config") => {
             refuse("is no cloud-config", "its first line must be: #cloud-config")
         }
-        (PartKind::ShellScript, _) if !bytes.starts_with(b"#!") => {
+        (UserDataKind::ShellScript, _) if !bytes.starts_with(b"#!") => {
             refuse("names no interpreter", "its first line must be, for instance: #!/bin/sh")
         }
-        (PartKind::Ignition, _) if serde_json::from_slice::<serde_json::Value>(bytes).is_err() => {
+        (UserDataKind::Ignition, _) if serde_json::from_slice::<serde_json::Value>(bytes).is_err() => {
             refuse("is no JSON", "Butane's YAML becomes Ignition with: butane FILE")
         }
         _ => Ok(()),

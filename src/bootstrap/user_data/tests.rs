@@ -49,9 +49,9 @@ fn cluster(dir: &Path, form: UserDataFormat) -> Cluster {
     cluster
 }
 
-fn add_part(cluster: &mut Cluster, name: &str, kind: PartKind, text: &str) {
+fn add_part(cluster: &mut Cluster, name: &str, kind: UserDataKind, text: &str) {
     fs_err::write(cluster.work_dir.join(name), text).unwrap();
-    let part = Part { name: name.into(), file: name.into(), kind, roles: Vec::new(), groups: Vec::new() };
+    let part = UserDataPart { name: name.into(), file: name.into(), kind, roles: Vec::new(), groups: Vec::new() };
     cluster.settings.user_data.parts.push(part);
 }
 
@@ -225,8 +225,8 @@ fn parts_are_chosen_checked_and_kept_whole() {
     let dir = tempfile::tempdir().unwrap();
     let mut cluster = cluster(dir.path(), UserDataFormat::CloudInit);
     let script = "#!/bin/sh\necho 'it is' \"100%\" > /etc/mine\n";
-    add_part(&mut cluster, "agent", PartKind::ShellScript, script);
-    add_part(&mut cluster, "config", PartKind::CloudConfig, "#cloud-config\nruncmd: [[echo, hello]]\n");
+    add_part(&mut cluster, "agent", UserDataKind::ShellScript, script);
+    add_part(&mut cluster, "config", UserDataKind::CloudConfig, "#cloud-config\nruncmd: [[echo, hello]]\n");
     cluster.settings.user_data.parts[1].roles = vec!["control-plane".into()];
     let text = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
     assert!(text.is_ascii());
@@ -242,9 +242,9 @@ fn parts_are_chosen_checked_and_kept_whole() {
     let refused = |cluster: &Cluster| render_for(cluster, &group("pool", Role::Worker)).unwrap_err().render();
     let mut said = Vec::new();
     for (name, kind, text) in [
-        ("no-shebang", PartKind::ShellScript, "echo\n"),
-        ("no-header", PartKind::CloudConfig, "runcmd: []\n"),
-        ("other-form", PartKind::Ignition, "{}"),
+        ("no-shebang", UserDataKind::ShellScript, "echo\n"),
+        ("no-header", UserDataKind::CloudConfig, "runcmd: []\n"),
+        ("other-form", UserDataKind::Ignition, "{}"),
     ] {
         cluster.settings.user_data.parts.clear();
         add_part(&mut cluster, name, kind, text);
@@ -252,7 +252,7 @@ fn parts_are_chosen_checked_and_kept_whole() {
     }
     cluster.settings.user_data.form = UserDataFormat::Ignition;
     cluster.settings.user_data.parts.clear();
-    add_part(&mut cluster, "butane", PartKind::Ignition, "variant: fcos\n");
+    add_part(&mut cluster, "butane", UserDataKind::Ignition, "variant: fcos\n");
     said.push(refused(&cluster));
     cluster.settings.user_data.parts.clear();
     fs_err::write(dir.path().join("own.sh"), "echo\n").unwrap();
@@ -276,7 +276,7 @@ fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
     // Random letters do not shrink.
     let mut bytes = vec![0_u8; 30_000];
     getrandom::fill(&mut bytes).unwrap();
-    add_part(&mut cluster, "installer", PartKind::ShellScript, &format!("#!/bin/sh\n# {}\n", hex::encode(&bytes)));
+    add_part(&mut cluster, "installer", UserDataKind::ShellScript, &format!("#!/bin/sh\n# {}\n", hex::encode(&bytes)));
     let workers = group("pool", Role::Worker);
     for (target, fits) in [("gce", true), ("azure", true), ("aws", false), ("local", true)] {
         cluster.settings.target = Target::of(target);

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, GzBuilder};
 use zeroize::Zeroizing;
 
-use crate::cluster::user_data::Part;
+use crate::cluster::user_data::UserDataPart;
 use crate::error::{Context as _, Result};
 use crate::unknown;
 
@@ -17,7 +17,7 @@ pub(super) struct UserDataDocument {
     pub(super) write_files: Vec<WriteFile>,
     pub(super) login: Login,
     /// In the order of the configuration.
-    pub(super) parts: Vec<(Part, Vec<u8>)>,
+    pub(super) parts: Vec<(UserDataPart, Vec<u8>)>,
 }
 
 impl UserDataDocument {
@@ -45,13 +45,13 @@ pub(super) struct WriteFile {
     pub(super) what: &'static str,
     /// Absolute; of a unit its name.
     pub(super) path: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: WrittenKind,
     pub(super) bytes: Zeroizing<Vec<u8>>,
 }
 
 /// How a piece comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WrittenKind {
     /// A file whose bytes are compressed.
     Packed(u32),
     /// A file that stands in the document as it is: it has a placeholder that is replaced there.
@@ -62,15 +62,15 @@ pub(super) enum Kind {
 
 impl WriteFile {
     pub(super) const fn packed(what: &'static str, path: &'static str, mode: u32, bytes: Zeroizing<Vec<u8>>) -> Self {
-        Self { what, path, kind: Kind::Packed(mode), bytes }
+        Self { what, path, kind: WrittenKind::Packed(mode), bytes }
     }
 
     pub(super) const fn plain(what: &'static str, path: &'static str, mode: u32, bytes: Zeroizing<Vec<u8>>) -> Self {
-        Self { what, path, kind: Kind::Plain(mode), bytes }
+        Self { what, path, kind: WrittenKind::Plain(mode), bytes }
     }
 
     pub(super) const fn unit(what: &'static str, name: &'static str, bytes: Zeroizing<Vec<u8>>) -> Self {
-        Self { what, path: name, kind: Kind::Unit, bytes }
+        Self { what, path: name, kind: WrittenKind::Unit, bytes }
     }
 
     /// Its text; only of what turnup writes itself.
@@ -80,8 +80,8 @@ impl WriteFile {
 
     fn size(&self) -> usize {
         match self.kind {
-            Kind::Packed(_) => pack(&self.bytes).map_or(0, |text| text.len()),
-            Kind::Plain(_) | Kind::Unit => self.bytes.len(),
+            WrittenKind::Packed(_) => pack(&self.bytes).map_or(0, |text| text.len()),
+            WrittenKind::Plain(_) | WrittenKind::Unit => self.bytes.len(),
         }
     }
 }

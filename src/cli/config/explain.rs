@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ConfigContext;
 use crate::config::format::Format;
-use crate::config::{Problem, ProblemLevel, Rule, Settings, Unused, Way};
+use crate::config::{Problem, ProblemLevel, Rule, Settings, Unused, WishWay};
 use crate::error::{Error, Result};
 use crate::forecast::{Purpose, Verdict};
 use kconfig::explain::Reason;
@@ -86,7 +86,7 @@ fn reason_json(reason: &Reason) -> Value {
 
 /// What stands between a setting and a wish, `NAME` or `NAME=VALUE`, and what else a plan would
 /// refuse after it.
-fn find_way(context: &ConfigContext<'_>, wish: &str) -> Result<(Way, Vec<Problem>)> {
+fn find_way(context: &ConfigContext<'_>, wish: &str) -> Result<(WishWay, Vec<Problem>)> {
     let (name, value) = wish.split_once('=').map_or((wish, None), |(name, value)| (name, Some(value)));
     let settings = context.settings()?;
     let way = settings.why_not(name, value)?;
@@ -144,14 +144,14 @@ pub(super) fn make_possible(context: &ConfigContext<'_>, wish: &str) -> Result<(
     }
 }
 
-fn no_way(way: &Way) -> Error {
+fn no_way(way: &WishWay) -> Error {
     let wish = way.value.as_ref().map_or_else(|| way.name.clone(), |value| format!("{}={value}", way.name));
     let error = Error::permanent(format!("no answers were found that lead to {wish}"));
     error.hint(format!("see all about it: turnup config explain {}", way.name))
 }
 
 /// The command that takes all steps.
-fn command(way: &Way) -> Option<String> {
+fn command(way: &WishWay) -> Option<String> {
     let steps = way.steps.as_ref().filter(|steps| !steps.is_empty())?;
     let steps: Vec<String> =
         steps.iter().map(|(name, value)| shell_words::quote(&format!("{name}={value}")).into_owned()).collect();

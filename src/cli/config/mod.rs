@@ -12,6 +12,7 @@ use crate::wizard::{StartMode, Wizard};
 
 mod answers;
 mod explain;
+mod picture;
 mod reach;
 mod view;
 
@@ -122,6 +123,9 @@ enum Command {
         /// settings that decide it
         node: Option<String>,
     },
+    /// Draw the cluster: zones, hosts, networks, who may connect, and an estimate of what a month
+    /// costs
+    Picture(picture::PictureArgs),
     /// Print the configuration for other programs, without secrets
     Export {
         /// The form
@@ -191,6 +195,7 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
         Some(Command::Diff { a, b }) => view::diff(&context, a.as_deref(), b.as_deref()),
         Some(Command::Show { node: None }) => view::complete(&context),
         Some(Command::Show { node: Some(node) }) => reach::show_node(&context, &node),
+        Some(Command::Picture(args)) => picture::draw(&context, &args),
         Some(Command::Export { format }) => view::export(&context, format),
         Some(Command::Schema) => view::schema(&context),
         Some(Command::Explain { name }) => explain::explain(&context, &name),

@@ -79,6 +79,10 @@ impl Cloud for Aws {
         Ok(Box::new(volume::Ec2::new(volume, endpoints)?))
     }
 
+    fn price_list(&self) -> &'static str {
+        include_str!("prices.toml")
+    }
+
     fn detach_command(&self, volume: &Volume, _machine: &str) -> String {
         format!("aws ec2 detach-volume --volume-id {}", volume.id)
     }

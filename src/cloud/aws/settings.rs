@@ -12,7 +12,9 @@ use crate::config::{Network, Settings};
 use crate::error::Result;
 
 use super::machine::{check_bastion, check_machine, check_processor, is_arm};
-use crate::cloud::spec::{CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, IPV6, Spec, fit, require_apart};
+use crate::cloud::spec::{
+    CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, IPV6, Site, Spec, fit, require_apart,
+};
 use crate::cloud::{Cloud, host, refused};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer
@@ -126,7 +128,7 @@ impl CloudSettings for AwsSettings {
         &super::Aws
     }
 
-    fn name_all(&mut self, cluster: &str, _: &BTreeMap<String, ControlPlaneHost>, _: &BTreeMap<String, Group>) {
+    fn name_all(&mut self, cluster: &str, _: &BTreeMap<String, ControlPlaneHost>, _: &BTreeMap<String, CloudGroup>) {
         // The beginning `internal-` is Amazon's own.
         let balancer = if cluster.starts_with("internal-") { format!("k{cluster}") } else { cluster.to_owned() };
         // Roles belong to the account, not to a region: two clusters of one name may live in two
@@ -141,6 +143,27 @@ impl CloudSettings for AwsSettings {
             queue: short(cluster, "-termination", 80),
             rule: fit(cluster, 48),
         };
+    }
+
+    fn site(&self, spec: &Spec) -> Site {
+        let public = self.topology == "public";
+        let many = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let gateways = match self.nat_gateways.as_str() {
+            "none" => 0,
+            _ if public || !self.vpc_id.is_empty() => 0,
+            "one" => 1,
+            _ => many(self.zones_in_use(spec).into_iter().map(|(_, zone)| zone).collect::<BTreeSet<_>>().len()),
+        };
+        // The outer load balancer has an address in each zone, or the one that the user reserved.
+        let zones: BTreeSet<&str> = spec.control_plane.values().map(|host| host.zone.as_str()).collect();
+        let of_balancer = if spec.api.static_address.is_empty() { many(zones.len()) } else { 1 };
+        Site {
+            region: self.region.clone(),
+            network: if self.vpc_id.is_empty() { &self.vpc_cidr } else { &self.vpc_id }.clone(),
+            nat_gateways: gateways,
+            public_control_plane: public,
+            public_addresses: gateways + if spec.has_outer_balancer() { of_balancer } else { 0 },
+        }
     }
 
     fn check(&self, spec: &Spec) -> Result<()> {
@@ -307,7 +330,7 @@ impl AwsSettings {
             )
             .hint("leave it out, or turnup config set phase1.aws.topology=public"));
         }
-        let outer = spec.api.exposure == Exposure::LoadBalancer && spec.api.external;
+        let outer = spec.has_outer_balancer();
         if self.vpc_id.is_empty() || public || !(outer || spec.ssh.bastion) {
             return Ok(());
         }

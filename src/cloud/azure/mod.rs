@@ -95,6 +95,10 @@ impl Cloud for Azure {
         Ok(Box::new(volume::Manager::new(volume, endpoints)?))
     }
 
+    fn price_list(&self) -> &'static str {
+        include_str!("prices.toml")
+    }
+
     fn detach_command(&self, volume: &Volume, machine: &str) -> String {
         format!("az vm disk detach --ids {machine} --name {}", volume.name)
     }

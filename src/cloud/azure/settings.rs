@@ -13,9 +13,9 @@ use crate::artifacts::Digest;
 use crate::config::{Network, Network6, Settings};
 use crate::error::Result;
 
-use super::size::Size;
+use super::size::VmSize;
 use crate::cloud::spec::{
-    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, IPV6, Spec, absolute, fit, require_apart,
+    CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, IPV6, Site, Spec, absolute, fit, require_apart,
 };
 use crate::cloud::{Cloud, host, refused};
 
@@ -190,7 +190,12 @@ impl CloudSettings for AzureSettings {
         &super::Azure
     }
 
-    fn name_all(&mut self, cluster: &str, _: &BTreeMap<String, ControlPlaneHost>, groups: &BTreeMap<String, Group>) {
+    fn name_all(
+        &mut self,
+        cluster: &str,
+        _: &BTreeMap<String, ControlPlaneHost>,
+        groups: &BTreeMap<String, CloudGroup>,
+    ) {
         let prefix = fit(cluster, PREFIX);
         let identity = |end: &str| fit(cluster, IDENTITY - end.len()) + end;
         self.names = AzureNames {
@@ -199,6 +204,18 @@ impl CloudSettings for AzureSettings {
             groups: groups.keys().map(|name| (name.clone(), fit(&format!("{prefix}-{name}"), GROUP))).collect(),
             prefix,
         };
+    }
+
+    fn site(&self, spec: &Spec) -> Site {
+        let gateways = u32::from(self.nat_gateway);
+        let balanced = spec.api.exposure == Exposure::LoadBalancer;
+        Site {
+            region: self.location.clone(),
+            network: self.subnet_cidr.clone(),
+            nat_gateways: gateways,
+            public_control_plane: self.public_addresses || spec.api.external && !balanced,
+            public_addresses: gateways + u32::from(spec.has_outer_balancer()),
+        }
     }
 
     fn check(&self, spec: &Spec) -> Result<()> {
@@ -215,7 +232,7 @@ impl CloudSettings for AzureSettings {
         }
         if spec.ssh.bastion {
             let key = "phase1.ssh.bastion_machine_type";
-            check_processor(key, &Size::parse(key, &spec.ssh.bastion_machine_type)?)?;
+            check_processor(key, &VmSize::parse(key, &spec.ssh.bastion_machine_type)?)?;
         }
         check_tags("phase1.tags", &spec.tags)
     }
@@ -352,7 +369,7 @@ impl AzureSettings {
 
     fn check_control_plane(&self, spec: &Spec, host: &ControlPlaneHost) -> Result<()> {
         const KEY: &str = "phase1.azure.master_vm_size";
-        let size = Size::parse(KEY, &host.machine_type)?;
+        let size = VmSize::parse(KEY, &host.machine_type)?;
         check_processor(KEY, &size)?;
         check_image("phase1.azure.image_id", &host.image, &size)?;
         self.check_size(KEY, &size)?;
@@ -365,9 +382,9 @@ impl AzureSettings {
         require_premium("phase1.azure.etcd_volume_type", volume, &size)
     }
 
-    fn check_group(&self, name: &str, group: &Group) -> Result<()> {
+    fn check_group(&self, name: &str, group: &CloudGroup) -> Result<()> {
         let key = format!("phase1.azure.node_vm_size (group {name})");
-        let size = Size::parse(&key, &group.machine_type)?;
+        let size = VmSize::parse(&key, &group.machine_type)?;
         check_processor(&key, &size)?;
         check_image(&format!("phase1.azure.image_id (group {name})"), &group.image, &size)?;
         self.check_size(&key, &size)?;
@@ -378,7 +395,7 @@ impl AzureSettings {
         check_tags(&format!("phase1.node_groups: tags of {name}"), &group.tags)
     }
 
-    fn check_size(&self, key: &str, size: &Size) -> Result<()> {
+    fn check_size(&self, key: &str, size: &VmSize) -> Result<()> {
         if self.accelerated_networking && !size.takes_accelerated_networking() {
             return Err(refused(key, format!("{size} has no accelerated networking")).hint(
                 "turnup config set phase1.azure.accelerated_networking=n, or take a size such as Standard_D2s_v5",
@@ -423,14 +440,14 @@ fn check_login(spec: &Spec) -> Result<()> {
     Ok(())
 }
 
-fn check_processor(key: &str, size: &Size) -> Result<()> {
+fn check_processor(key: &str, size: &VmSize) -> Result<()> {
     let setting = key.split(' ').next().unwrap_or(key);
     let hint = format!("turnup config set {setting}=Standard_D2s_v5, or another size without a p behind the number");
     host::check_processor(key, size.is_arm(), &format!("{size} has an arm64 processor"), hint)
 }
 
 /// The market place's four parts, or an identifier; for the processor that the machine has.
-fn check_image(key: &str, image: &str, size: &Size) -> Result<()> {
+fn check_image(key: &str, image: &str, size: &VmSize) -> Result<()> {
     if image.starts_with("/subscriptions/")
         || image.starts_with("/communityGalleries/")
         || image.starts_with("/sharedGalleries/")
@@ -456,7 +473,7 @@ fn check_image(key: &str, image: &str, size: &Size) -> Result<()> {
     Ok(())
 }
 
-fn check_disk(key: &str, disk: &str, size: &Size) -> Result<()> {
+fn check_disk(key: &str, disk: &str, size: &VmSize) -> Result<()> {
     if !ROOT_DISKS.contains(&disk) {
         return Err(no_disk(key, disk));
     }
@@ -471,7 +488,7 @@ fn no_disk(key: &str, disk: &str) -> crate::error::Error {
     }
 }
 
-fn require_premium(key: &str, disk: &str, size: &Size) -> Result<()> {
+fn require_premium(key: &str, disk: &str, size: &VmSize) -> Result<()> {
     if disk.starts_with("Premium") && !size.takes_premium() {
         return Err(refused(key, format!("machines of the size {size} take no {disk}: only sizes with an s do")).hint(
             format!(

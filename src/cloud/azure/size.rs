@@ -30,7 +30,7 @@ const COMMON: [&str; 12] = [
 
 /// A size: `Standard_D4s_v5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct VmSize {
     name: String,
     family: String,
     cpus: u32,
@@ -39,7 +39,7 @@ pub(super) struct Size {
     version: u32,
 }
 
-impl Size {
+impl VmSize {
     /// The size of this name; an error names the key of the setting and the size that was meant.
     pub(super) fn parse(key: &str, name: &str) -> Result<Self> {
         if let Some(size) = Self::read(name) {
@@ -96,7 +96,7 @@ fn split_number(text: &str) -> Option<(u32, &str)> {
     Some((number.parse().ok()?, rest))
 }
 
-impl fmt::Display for Size {
+impl fmt::Display for VmSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
@@ -124,7 +124,7 @@ mod tests {
             ("Standard_M176ds_4_v3", true, false, true),
             ("Standard_NP10s", true, false, true),
         ] {
-            let size = Size::parse("key", name).unwrap();
+            let size = VmSize::parse("key", name).unwrap();
             let said = (size.takes_premium(), size.is_arm(), size.takes_accelerated_networking());
             assert_eq!(said, (premium, arm, accelerated), "{name}");
         }
@@ -140,7 +140,7 @@ mod tests {
             ("Standard_Ds_v5", "Standard_"),
             ("e2-medium", "Standard_, a family"),
         ] {
-            let error = Size::parse("phase1.azure.node_vm_size", name).unwrap_err();
+            let error = VmSize::parse("phase1.azure.node_vm_size", name).unwrap_err();
             let shown = format!("{error:?}");
             assert!(error.message().starts_with("phase1.azure.node_vm_size: "), "{shown}");
             assert!(shown.contains(hint), "{name}: {shown}");

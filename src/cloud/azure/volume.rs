@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::cloud::http::{self, Answer, Bearer};
+use crate::cloud::http::{self, Bearer, HttpAnswer};
 use crate::cloud::{Endpoints, VolumeApi, VolumeState};
 use crate::error::{Error, Result};
 use crate::inventory::volume::Volume;
@@ -59,7 +59,7 @@ impl<'v> Manager<'v> {
         })
     }
 
-    fn call(&self, method: &str, path: &str, version: &str, body: Option<&Value>) -> Result<Answer> {
+    fn call(&self, method: &str, path: &str, version: &str, body: Option<&Value>) -> Result<HttpAnswer> {
         self.bearer.ask(method, &format!("{}{path}?api-version={version}", self.api), body)
     }
 
@@ -69,7 +69,7 @@ impl<'v> Manager<'v> {
         answer.json()
     }
 
-    fn explain(&self, status: u16, answer: &Answer) -> Error {
+    fn explain(&self, status: u16, answer: &HttpAnswer) -> Error {
         let said = answer.json().ok().map(|value| value["error"].clone()).filter(Value::is_object);
         let said = said.map_or_else(
             || http::shorten(&answer.text),

@@ -72,6 +72,10 @@ impl Cloud for Gce {
         Ok(Box::new(volume::Compute::new(volume, endpoints)?))
     }
 
+    fn price_list(&self) -> &'static str {
+        include_str!("prices.toml")
+    }
+
     fn detach_command(&self, volume: &Volume, machine: &str) -> String {
         let parts = super::volume::parts(self.volume_id_form(), &volume.id);
         let zone = parts.and_then(|parts| parts.get(1).copied()).unwrap_or("ZONE");

@@ -12,7 +12,7 @@ use crate::config::{Network, Settings};
 use crate::error::Result;
 
 use crate::cloud::spec::{
-    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, Spec, WORKERS, absolute, fit, require_apart,
+    CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, Site, Spec, WORKERS, absolute, fit, require_apart,
 };
 use crate::cloud::{Cloud, host, refused};
 
@@ -131,7 +131,7 @@ impl CloudSettings for GceSettings {
         &mut self,
         cluster: &str,
         control_plane: &BTreeMap<String, ControlPlaneHost>,
-        groups: &BTreeMap<String, Group>,
+        groups: &BTreeMap<String, CloudGroup>,
     ) {
         // A name here begins with a letter, a cluster's may begin with a digit.
         let name = if cluster.starts_with(|letter: char| letter.is_ascii_digit()) {
@@ -151,6 +151,19 @@ impl CloudSettings for GceSettings {
             groups: groups.keys().map(|name| (name.clone(), fit(&format!("{prefix}-{name}"), GROUP))).collect(),
             prefix,
         };
+    }
+
+    fn site(&self, spec: &Spec) -> Site {
+        let inner = !self.public_addresses || spec.groups.values().any(|group| !group.public_address);
+        let gateways = u32::from(self.nat && inner);
+        Site {
+            region: self.region.clone(),
+            network: if self.subnetwork.is_empty() { &self.subnet_cidr } else { &self.subnetwork }.clone(),
+            nat_gateways: gateways,
+            public_control_plane: self.public_addresses,
+            // An address in front of a load balancer is not charged.
+            public_addresses: gateways,
+        }
     }
 
     fn check(&self, spec: &Spec) -> Result<()> {

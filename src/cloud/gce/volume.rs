@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::cloud::http::{self, Answer, Bearer};
+use crate::cloud::http::{self, Bearer, HttpAnswer};
 use crate::cloud::{Endpoints, VolumeApi, VolumeState};
 use crate::error::{Error, Result};
 use crate::exec::signals;
@@ -60,7 +60,7 @@ impl<'v> Compute<'v> {
         answer.json()
     }
 
-    fn explain(&self, status: u16, answer: &Answer) -> Error {
+    fn explain(&self, status: u16, answer: &HttpAnswer) -> Error {
         let message = answer.json().ok().and_then(|value| Some(value["error"]["message"].as_str()?.to_owned()));
         let said = message.unwrap_or_else(|| http::shorten(&answer.text));
         let error =

@@ -44,7 +44,7 @@ const UNACKNOWLEDGED: u32 = 60_000;
 
 /// Where its list of servers is, and where it tells about itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct BalancerOptions {
     /// A [`ServerList`].
     pub config: PathBuf,
     /// Where it answers any HTTP request with its status as JSON.
@@ -57,7 +57,7 @@ pub(crate) struct Options {
 /// # Errors
 /// That the file cannot be read or is wrong at the start, that an address cannot be had, or that
 /// the file names another address to listen at: the supervisor of the process starts it again.
-pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(options: &BalancerOptions, out: &mut dyn Write) -> Result<()> {
     let (news, lines) = channel();
     let mut text = read(&options.config)?;
     let list = parse(&options.config, &text)?;

@@ -16,7 +16,7 @@ use crate::failpoint;
 
 use super::registry::LocalHost;
 use super::spec::{BALANCER, BLOBS, HostSpec, NetworkSpec};
-use super::{Status, cgroup, limits, network, registry, storage};
+use super::{MachineStatus, cgroup, limits, network, registry, storage};
 
 /// How long systemd inside may take to reach sshd.
 const BOOT: Duration = Duration::from_mins(1);
@@ -37,7 +37,7 @@ const DROPPED: &str = "CAP_SYS_MODULE,CAP_SYS_RAWIO,CAP_SYS_TIME,CAP_MAC_ADMIN,C
 const PROHIBITED: &str = "~kexec_load kexec_file_load @module @swap";
 
 /// Files of every local host, from the templates.
-pub struct Identity {
+pub struct MachineIdentity {
     /// The unit that makes the container fit for a kubelet.
     pub unit: Vec<u8>,
     /// The configuration of sshd.
@@ -49,7 +49,7 @@ pub struct Identity {
 }
 
 /// Makes the host and starts it, or completes and starts what an earlier call left.
-pub fn create_host(spec: &HostSpec, identity: &Identity) -> Result<()> {
+pub fn create_host(spec: &HostSpec, identity: &MachineIdentity) -> Result<()> {
     let _inside = failpoint::within(format_args!("create host {}", spec.name));
     failpoint::around(format_args!("record"), || registry::record(spec))?;
     storage::mount_root(spec)?;
@@ -103,11 +103,11 @@ fn has_systemd() -> bool {
 }
 
 /// What is there of the host.
-pub fn status_of(spec: &HostSpec) -> Result<Status> {
+pub fn status_of(spec: &HostSpec) -> Result<MachineStatus> {
     Ok(match (storage::is_complete(spec), leader(&spec.machine)?) {
-        (true, Some(_)) => Status::Running,
-        (true, None) => Status::Stopped,
-        (false, _) => Status::Absent,
+        (true, Some(_)) => MachineStatus::Running,
+        (true, None) => MachineStatus::Stopped,
+        (false, _) => MachineStatus::Absent,
     })
 }
 
@@ -145,7 +145,7 @@ pub fn delete_orphans(orphans: &[LocalHost]) -> Result<()> {
 }
 
 /// The host's name, keys and name resolution, as an installer would have written them.
-fn write_identity(spec: &HostSpec, identity: &Identity) -> Result<()> {
+fn write_identity(spec: &HostSpec, identity: &MachineIdentity) -> Result<()> {
     let root = storage::root(spec);
     let point = |when: &str| failpoint::pass(format_args!("identity: {when}"));
     point("before");

@@ -14,14 +14,16 @@ mod spec;
 mod storage;
 
 pub use limits::make_room;
-pub use machine::{Identity, create_host, delete_host, delete_orphans, is_running, limit_host, start_host, status_of};
+pub use machine::{
+    MachineIdentity, create_host, delete_host, delete_orphans, is_running, limit_host, start_host, status_of,
+};
 pub use network::{create_network, delete_network, has_firewall};
 pub use registry::{LocalHost, find_orphans, list_hosts};
 pub use spec::{BALANCER, BLOBS, HostSpec, NetworkSpec, SERVERS, cluster_id};
 
 /// What is left of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum MachineStatus {
     /// It runs.
     Running,
     /// Its files are there, it does not run; `turnup local host start` starts it with all its data.

@@ -95,7 +95,7 @@ impl BackendConfig {
     }
 
     /// Whether Terraform's own memory of a backend is of this place.
-    pub(super) fn is_saved_as(&self, saved: &Saved) -> bool {
+    pub(super) fn is_saved_as(&self, saved: &SavedBackend) -> bool {
         let saved = Self { kind: saved.kind.clone(), config: saved.config.clone() };
         self.is_same(&saved)
     }
@@ -124,12 +124,12 @@ impl BackendConfig {
 
 /// What Terraform itself remembers of the backend that it was made ready for, secrets included:
 /// never to be shown or kept.
-pub(super) struct Saved {
+pub(super) struct SavedBackend {
     pub(super) kind: String,
     pub(super) config: Map<String, Value>,
 }
 
-impl Saved {
+impl SavedBackend {
     /// From `.terraform/terraform.tfstate`; none when it is not there or speaks of no backend.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut value: Value = serde_json::from_slice(bytes).ok()?;
@@ -208,9 +208,9 @@ mod tests {
         assert!(place.is_same(&http("https://h/one", "https://h/lock", true)));
         assert!(!place.is_same(&http("https://h/two", "", false)));
         let saved = br#"{"version": 3, "backend": {"type": "http", "config": {"address": "https://h/one", "password": "pw", "lock_address": null}}}"#;
-        let saved = Saved::parse(saved).unwrap();
+        let saved = SavedBackend::parse(saved).unwrap();
         assert!(place.is_saved_as(&saved));
         assert!(saved.render().contains("\"password\": \"pw\"") && !saved.render().contains("null"));
-        assert!(Saved::parse(b"{}").is_none() && Saved::parse(b"").is_none());
+        assert!(SavedBackend::parse(b"{}").is_none() && SavedBackend::parse(b"").is_none());
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{advice, lock, text};
+use super::{advice, lock};
 use crate::error::{Class, Error};
 use crate::exec::Failure;
 
@@ -21,7 +21,7 @@ pub(super) fn explain(name: &str, dir: &Path, failure: &Failure, problems: &[Val
         return error;
     }
     let first = text(&problems[0]["summary"]);
-    if let Some(holder) = problems.iter().find_map(|problem| lock::Holder::parse(&text(&problem["detail"]))) {
+    if let Some(holder) = problems.iter().find_map(|problem| lock::StateHolder::parse(&text(&problem["detail"]))) {
         return with_log(holder.into_error(name, dir), failure);
     }
     let advices: Vec<Option<advice::Advice>> = problems.iter().map(|problem| advice::find(&whole(problem))).collect();
@@ -54,7 +54,7 @@ pub(super) fn explain(name: &str, dir: &Path, failure: &Failure, problems: &[Val
 /// it.
 pub(super) fn explain_text(name: &str, dir: &Path, failure: &Failure) -> Option<Error> {
     let said = failure.stderr();
-    if let Some(holder) = lock::Holder::parse(said) {
+    if let Some(holder) = lock::StateHolder::parse(said) {
         return Some(with_log(holder.into_error(name, dir), failure));
     }
     let advice = advice::find(said)?;
@@ -122,6 +122,10 @@ fn relay(detail: &str) -> Option<Error> {
     let (code, output) = ended.split_once(". Output: ")?;
     let error = Error::from_rendered(code.parse().ok()?, output)?;
     (error.class() != Class::Permanent).then_some(error)
+}
+
+pub(super) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

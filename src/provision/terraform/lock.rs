@@ -10,7 +10,7 @@ const PROGRAMS: [&str; 2] = ["terraform", "tofu"];
 
 /// Who has a lock: what Terraform writes as `Lock Info`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Holder {
+pub(super) struct StateHolder {
     id: String,
     operation: String,
     /// `user@host`; it names no process.
@@ -18,7 +18,7 @@ pub(super) struct Holder {
     created: String,
 }
 
-impl Holder {
+impl StateHolder {
     /// From the detail of the diagnostic, or from what `init` prints; none when it has no such
     /// part.
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -116,25 +116,25 @@ mod tests {
 
     #[test]
     fn the_holder_is_named_and_keeps_the_lock() {
-        let holder = || Holder::parse(DETAIL).unwrap();
+        let holder = || StateHolder::parse(DETAIL).unwrap();
         assert!(holder().is_of("alibaba-cs") && !holder().is_of("alibaba") && !holder().is_of(""));
         let dir = Path::new("/work/.turnup/c/provision");
         let texts = [
             holder().tell("terraform", dir, false, &[]),
             holder().tell("terraform", dir, true, &["process 7, terraform apply".into()]),
             holder().tell("tofu", dir, true, &[]),
-            Holder::default().tell("terraform", dir, false, &[]),
+            StateHolder::default().tell("terraform", dir, false, &[]),
         ];
         assert!(texts.iter().all(|error| error.class() == Class::Locked));
         insta::assert_snapshot!(texts.map(|error| error.render()).join("\n\n"));
-        assert_eq!(Holder::parse("Error message: resource not found"), None);
+        assert_eq!(StateHolder::parse("Error message: resource not found"), None);
     }
 
     #[test]
     fn the_backend_http_describes_us_and_not_the_holder() {
         let detail = DETAIL.replace("the state is already", "HTTP remote state already locked: ID=7b6c-4000\nit is");
-        let holder = Holder::parse(&detail).unwrap();
-        assert_eq!(holder, Holder { id: "7b6c-4000".into(), ..Holder::default() });
+        let holder = StateHolder::parse(&detail).unwrap();
+        assert_eq!(holder, StateHolder { id: "7b6c-4000".into(), ..StateHolder::default() });
         let told = holder.tell("terraform", Path::new("/state/provision"), false, &[]).render();
         assert!(!told.contains("alibaba") && told.contains("force-unlock 7b6c-4000"), "{told}");
     }
@@ -142,6 +142,6 @@ mod tests {
     #[test]
     fn the_same_in_the_box_that_init_draws() {
         let boxed: String = DETAIL.lines().flat_map(|line| ["│ ", line, "\n"]).collect();
-        assert_eq!(Holder::parse(&boxed), Holder::parse(DETAIL));
+        assert_eq!(StateHolder::parse(&boxed), StateHolder::parse(DETAIL));
     }
 }

@@ -169,7 +169,7 @@ impl Terraform {
     pub fn version(&self) -> Result<String> {
         let output = self.command("version").arg("-json").timeout(Duration::from_mins(1)).succeed()?;
         let value: Value = self.parse("version", &output.stdout)?;
-        Ok(text(&value["terraform_version"]))
+        Ok(diagnostic::text(&value["terraform_version"]))
     }
 
     /// Refuses a program that is too old for what the configuration asks.
@@ -231,8 +231,8 @@ impl Terraform {
         let mut changes = Vec::new();
         self.follow(run, |message| {
             if message["type"] == "planned_change" {
-                let address = text(&message["change"]["resource"]["addr"]);
-                changes.push(ResourceChange { address, action: text(&message["change"]["action"]) });
+                let address = diagnostic::text(&message["change"]["resource"]["addr"]);
+                changes.push(ResourceChange { address, action: diagnostic::text(&message["change"]["action"]) });
             }
         })?;
         Ok(changes)
@@ -381,10 +381,6 @@ impl Terraform {
 fn json_part(stdout: &str) -> &str {
     let start = if stdout.starts_with('{') { Some(0) } else { stdout.find("\n{").map(|at| at + 1) };
     start.map_or("", |at| &stdout[at..])
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::text;
+use super::diagnostic::text;
 use crate::failpoint;
 use crate::phase::Cx;
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::backend::{BackendConfig, Saved};
+use super::backend::{BackendConfig, SavedBackend};
 use super::{BACKEND, Init, Terraform, environment};
 use crate::artifacts::Digest;
 use crate::change::{Change, Verb};
@@ -93,7 +93,7 @@ impl Label {
     fn of(state: &str) -> Result<Self> {
         let value: Value = serde_json::from_str(state).context("Terraform's state is no JSON")?;
         Ok(Self {
-            lineage: super::text(&value["lineage"]),
+            lineage: super::diagnostic::text(&value["lineage"]),
             serial: value["serial"].as_u64().unwrap_or(0),
             resources: value["resources"].clone(),
         })
@@ -275,8 +275,8 @@ impl<'c> StateMigration<'c> {
         }
     }
 
-    fn saved(&self) -> Result<Option<Saved>> {
-        Ok(self.cluster.store.read(Self::path(SAVED))?.and_then(|bytes| Saved::parse(&bytes)))
+    fn saved(&self) -> Result<Option<SavedBackend>> {
+        Ok(self.cluster.store.read(Self::path(SAVED))?.and_then(|bytes| SavedBackend::parse(&bytes)))
     }
 
     /// The state of an apply that could not write it to its place goes there now: it alone knows

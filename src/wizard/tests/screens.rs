@@ -1,7 +1,7 @@
 //! Every screen and dialog. Snapshots show text; styles are asserted apart.
 
 use super::*;
-use crate::wizard::keymap::{Context, bindings};
+use crate::wizard::keymap::{KeyContext, bindings};
 
 /// Every screen and dialog at both sizes.
 macro_rules! screens {
@@ -187,7 +187,7 @@ fn secrets_are_never_on_the_screen() {
 #[test]
 fn the_help_lists_every_key_of_the_table() {
     let screen = Session::ours().press("?").screen(120, 400);
-    for binding in Context::ALL.into_iter().flat_map(bindings) {
+    for binding in KeyContext::ALL.into_iter().flat_map(bindings) {
         assert!(screen.contains(binding.help) && screen.contains(&binding.names()), "{}: {screen}", binding.help);
     }
 }

@@ -6,12 +6,12 @@ use super::{files, menu, scroll, start_guide};
 use crate::config;
 use crate::config::format::Format;
 use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
-use crate::wizard::items::Fields;
+use crate::wizard::items::ElementFields;
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
-use crate::wizard::preview::Preview;
+use crate::wizard::preview::FilePreview;
 
 pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
     match msg {
@@ -52,7 +52,7 @@ fn go_on(model: &mut Model) -> Option<Effect> {
             return Some(Effect::Complete(cell.line.text().to_owned()));
         }
         Dialog::Preview(preview) => {
-            let next = Preview::of(model, preview.tab.next());
+            let next = FilePreview::of(model, preview.tab.next());
             model.dialogs.pop();
             model.dialogs.push(Dialog::Preview(next));
         }
@@ -298,7 +298,7 @@ fn change_items(model: &mut Model, msg: &Msg) {
 }
 
 /// An element of one part is edited at once.
-fn open_fields(model: &mut Model, fields: Fields) {
+fn open_fields(model: &mut Model, fields: ElementFields) {
     let single = fields.columns.len() == 1;
     model.dialogs.push(Dialog::Fields(fields));
     if single {

@@ -10,7 +10,7 @@ use super::dialog::{Dialog, Pick, PickOption, PickPurpose};
 use super::guide::Guide;
 use super::model::Model;
 use super::msg::{Effect, Msg};
-use super::preview::{Preview, Tab};
+use super::preview::{FilePreview, Tab};
 
 pub(super) use self::menu::lock_reason;
 
@@ -66,7 +66,7 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
         Msg::Problems if model.problems.is_empty() => model.say("nothing is wrong"),
         Msg::Problems => model.dialogs.push(Dialog::Problems { cursor: 0 }),
         Msg::Preview => {
-            let preview = Preview::of(model, Tab::File);
+            let preview = FilePreview::of(model, Tab::File);
             model.dialogs.push(Dialog::Preview(preview));
         }
         other if model.guide.is_some() => return guide::update(model, &other),

@@ -10,10 +10,10 @@ use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details, editors, lists, shorten};
 use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
-use crate::wizard::keymap::{self, Context, Hint};
+use crate::wizard::keymap::{self, Hint, KeyContext};
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
-use crate::wizard::preview::{Preview, Tab};
+use crate::wizard::preview::{FilePreview, Tab};
 use crate::wizard::repair::Repair;
 
 /// Draws one dialog.
@@ -139,9 +139,9 @@ pub(super) fn draw_lines(
 }
 
 /// All keys, those first that one asked about.
-fn key_lines(theme: Theme, first: Context) -> Vec<Line<'static>> {
+fn key_lines(theme: Theme, first: KeyContext) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
-    let others = Context::ALL.into_iter().filter(|context| *context != first);
+    let others = KeyContext::ALL.into_iter().filter(|context| *context != first);
     for context in std::iter::once(first).chain(others) {
         if !lines.is_empty() {
             lines.push(Line::default());
@@ -163,7 +163,7 @@ fn draw_quit(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) -> Dr
         None => format!("{} does not exist yet.", model.file),
     };
     let mut lines = vec![Line::raw(question), Line::default()];
-    lines.extend(answers(Context::Quit));
+    lines.extend(answers(KeyContext::Quit));
     let inner = frame(theme, "Save before leaving?", (46, to_u16(lines.len())), area, buffer);
     Paragraph::new(lines).wrap(Wrap { trim: false }).render(inner, buffer);
     Drawn::default()
@@ -173,14 +173,14 @@ fn draw_save(theme: Theme, reasons: &[String], scroll: usize, area: Rect, buffer
     let mut lines: Vec<Line<'static>> =
         reasons.iter().map(|reason| Line::styled(reason.clone(), theme.error())).collect();
     lines.push(Line::default());
-    lines.extend(answers(Context::Save));
+    lines.extend(answers(KeyContext::Save));
     draw_lines(theme, "Something is not right yet", lines, scroll, area, buffer)
 }
 
 fn draw_conflict(theme: Theme, differences: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
     let mut lines: Vec<Line<'static>> = differences.iter().map(|line| Line::raw(line.clone())).collect();
     lines.push(Line::default());
-    lines.extend(answers(Context::Conflict));
+    lines.extend(answers(KeyContext::Conflict));
     draw_lines(theme, "The file has changed on disk", lines, scroll, area, buffer)
 }
 
@@ -189,7 +189,7 @@ fn draw_recover(theme: Theme, changes: &[String], scroll: usize, area: Rect, buf
         vec![Line::raw("A session ended before it saved. These answers of it are not in the file:"), Line::default()];
     lines.extend(changes.iter().map(|change| Line::styled(change.clone(), theme.value())));
     lines.push(Line::default());
-    lines.extend(answers(Context::Recover));
+    lines.extend(answers(KeyContext::Recover));
     draw_lines(theme, "Unsaved answers were kept", lines, scroll, area, buffer)
 }
 
@@ -222,7 +222,7 @@ fn draw_repair(model: &Model, theme: Theme, repair: &Repair, area: Rect, buffer:
     draw_lines(theme, name, lines, repair.scroll, area, buffer)
 }
 
-fn draw_preview(theme: Theme, preview: &Preview, area: Rect, buffer: &mut Buffer) -> Drawn {
+fn draw_preview(theme: Theme, preview: &FilePreview, area: Rect, buffer: &mut Buffer) -> Drawn {
     let area = Rect { height: area.height.saturating_sub(1), ..area };
     let inner = frame(theme, "Preview", (area.width.saturating_sub(6), area.height.saturating_sub(4)), area, buffer);
     let mut tabs = Line::default();
@@ -256,7 +256,7 @@ fn draw_preview(theme: Theme, preview: &Preview, area: Rect, buffer: &mut Buffer
 }
 
 /// The keys of a question, one a line.
-fn answers(context: Context) -> impl Iterator<Item = Line<'static>> {
+fn answers(context: KeyContext) -> impl Iterator<Item = Line<'static>> {
     keymap::hints(context).map(|hint| {
         let text = answer_text(&hint);
         let (key, what) = text.split_at(text.len() - hint.what.len());

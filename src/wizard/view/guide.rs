@@ -12,6 +12,7 @@ use super::{Drawn, details, lists, shorten};
 use crate::wizard::guide::{Answer, Guide, refusals, summary};
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
+use crate::wizard::picture;
 
 /// Lines wider than this are hard to read.
 const WIDEST: u16 = 100;
@@ -129,6 +130,7 @@ fn draw_summary(model: &Model, theme: Theme, scroll: usize, area: Rect, buffer: 
     lines.extend(model.problems.iter().map(|problem| Line::styled(format!("! {}", problem.message), theme.error())));
     lines.extend(refusals(model).into_iter().map(|why| Line::styled(format!("! {why}"), theme.error())));
     lines.extend(consequences.into_iter().map(Line::raw));
+    lines.extend(picture::lines(model, area.width).into_iter().map(Line::raw));
     let lines = wrap(lines, area.width);
     let most = lines.len().saturating_sub(usize::from(area.height));
     Paragraph::new(lines.into_iter().skip(scroll.min(most)).collect::<Vec<_>>()).render(area, buffer);

@@ -11,7 +11,7 @@ use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details, shorten};
 use crate::wizard::dialog::Dialog;
-use crate::wizard::items::{Fields, Items};
+use crate::wizard::items::{ElementFields, Items};
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
 use crate::wizard::rows::row_of;
@@ -228,11 +228,11 @@ fn list_items<'a>(model: &'a Model, theme: Theme, items: &Items) -> Listing<'a> 
 }
 
 /// The fields of an element.
-pub(super) fn draw_fields(theme: Theme, fields: &Fields, area: Rect, buffer: &mut Buffer) -> Drawn {
+pub(super) fn draw_fields(theme: Theme, fields: &ElementFields, area: Rect, buffer: &mut Buffer) -> Drawn {
     list_fields(theme, fields).draw(theme, area, buffer)
 }
 
-fn list_fields(theme: Theme, fields: &Fields) -> Listing<'_> {
+fn list_fields(theme: Theme, fields: &ElementFields) -> Listing<'_> {
     let width = fields.columns.iter().map(|field| Span::raw(&field.name).width()).max().unwrap_or(0);
     let line = |(field, text): (&crate::config::format::Field, &String)| {
         let gap = " ".repeat(width.saturating_sub(Span::raw(&field.name).width()) + 2);

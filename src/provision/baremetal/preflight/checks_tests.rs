@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::inventory::SshAccess;
-use crate::provision::baremetal::preflight::probe::Program;
+use crate::provision::baremetal::preflight::probe::FoundProgram;
 
 fn host(index: u8) -> Host {
     let text = format!(
@@ -152,7 +152,7 @@ fn a_firewall_of_the_hosts_own_is_told_what_the_cluster_needs() {
 #[test]
 fn runtimes_of_the_hosts_own_are_named_with_what_becomes_of_them() {
     let own = |program: &str, version: &str| {
-        (program.to_owned(), Program { path: format!("/usr/bin/{program}"), version: version.to_owned() })
+        (program.to_owned(), FoundProgram { path: format!("/usr/bin/{program}"), version: version.to_owned() })
     };
     let old = |seen: &mut HostReport| {
         seen.own =

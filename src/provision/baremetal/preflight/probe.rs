@@ -68,7 +68,7 @@ pub(in crate::provision::baremetal) struct HostReport {
     /// Programs that are not there.
     pub(in crate::provision::baremetal) lacks: Vec<String>,
     /// Container runtimes of the host's own, by program.
-    pub(in crate::provision::baremetal) own: BTreeMap<String, Program>,
+    pub(in crate::provision::baremetal) own: BTreeMap<String, FoundProgram>,
     /// Those of them that run as a service: `containerd`, `docker`, `crio`.
     pub(in crate::provision::baremetal) runs: BTreeSet<String>,
     /// Whether there is a disk where etcd is to have its own.
@@ -85,7 +85,7 @@ pub(in crate::provision::baremetal) struct HostReport {
 
 /// A program of the host's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::provision::baremetal) struct Program {
+pub(in crate::provision::baremetal) struct FoundProgram {
     pub(in crate::provision::baremetal) path: String,
     /// As it says itself: `1.1.5+ds1`; empty when it does not.
     pub(in crate::provision::baremetal) version: String,
@@ -132,7 +132,8 @@ impl HostReport {
                         && word.contains('.')
                 };
                 let version = words.iter().skip(2).find(is_version).map_or("", |word| word.trim_end_matches(','));
-                let program = Program { path: word(1).to_owned(), version: version.trim_start_matches('v').to_owned() };
+                let program =
+                    FoundProgram { path: word(1).to_owned(), version: version.trim_start_matches('v').to_owned() };
                 self.own.insert(word(0).to_owned(), program);
             }
             "runs" => drop(self.runs.insert(rest.to_owned())),

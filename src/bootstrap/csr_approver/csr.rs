@@ -1,0 +1,80 @@
+//! What a certificate signing request says of itself, and what may become of it. Pure.
+
+use serde_json::Value;
+
+use super::super::token;
+
+/// Signs what kubelets serve with.
+pub(super) const SERVING: &str = "kubernetes.io/kubelet-serving";
+
+/// Signs kubelets as clients of the API.
+pub(in crate::bootstrap) const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// The API may sign.
+    Approve,
+    /// Never: the reason in one word, and in a sentence.
+    Deny(&'static str, String),
+    /// Not now, and why. It stays pending and is looked at again.
+    Wait(String),
+    /// Another approver's.
+    Ignore,
+}
+
+impl Decision {
+    pub(super) fn deny(reason: &'static str, why: impl Into<String>) -> Self {
+        Self::Deny(reason, why.into())
+    }
+}
+
+pub(super) fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+pub(super) fn signer(request: &Value) -> &str {
+    request["spec"]["signerName"].as_str().unwrap_or_default()
+}
+
+pub(super) fn created(request: &Value) -> &str {
+    request["metadata"]["creationTimestamp"].as_str().unwrap_or_default()
+}
+
+pub(super) fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Whether it is approved or denied.
+pub(in crate::bootstrap) fn is_decided(request: &Value) -> bool {
+    request["status"]["conditions"].as_array().is_some_and(|conditions| !conditions.is_empty())
+}
+
+/// Whether it is approved.
+pub(in crate::bootstrap) fn is_approved(request: &Value) -> bool {
+    let conditions = request["status"]["conditions"].as_array();
+    conditions.is_some_and(|conditions| conditions.iter().any(|condition| condition["type"] == "Approved"))
+}
+
+/// Why it was denied.
+pub(super) fn denial(request: &Value) -> Option<&str> {
+    let mut conditions = request["status"]["conditions"].as_array()?.iter();
+    conditions.find(|condition| condition["type"] == "Denied")?["message"].as_str()
+}
+
+/// Whether it was made with a join token.
+pub(in crate::bootstrap) fn is_from_token(request: &Value) -> bool {
+    request["spec"]["username"].as_str().is_some_and(|user| user.starts_with(token::USER))
+}
+
+/// Whether it was made with the token of a node group.
+pub(super) fn is_of_group(request: &Value) -> bool {
+    let prefix = format!("{}:", token::BOOTSTRAPPERS);
+    is_from_token(request) && texts(&request["spec"]["groups"]).iter().any(|group| group.starts_with(&prefix))
+}
+
+/// Whether a name can be no option, line, path or command.
+pub(super) fn is_plain(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter))
+}
