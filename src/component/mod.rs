@@ -20,4 +20,4 @@ pub use overrides::{
     ComponentOverrides, SETTING as OVERRIDES, Scope, Subject, assign_gates, check_words, did_you_mean, listed_settings,
     nest,
 };
-pub use reference::{ComponentReference, Field, File, Flag, Gate, Reference, Stage, versions_with};
+pub use reference::{ComponentReference, Field, File, Flag, Gate, Reference, Stage, all_tables, versions_with};
