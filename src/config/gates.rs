@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_gate_that_the_next_minor_version_removes_is_told_of() {
         let gates = (SETTING, "GangScheduling=true,ContextualLogging=true");
-        insta::assert_snapshot!(notices(&[gates]).join("\n"), @"");
+        insta::assert_snapshot!(notices(&[gates]).join("\n"), @"phase2.feature_gates: Kubernetes 1.37 no longer has the gate GangScheduling, and components refuse what they do not know; take it out before you go there");
         let version = ("phase2.kubernetes_version", "1.35.4");
         assert_eq!(notices(&[version, (SETTING, "ContextualLogging=true")]), [""; 0], "it stays");
         let newest = ("phase2.kubernetes_version", "1.37.2");
