@@ -149,7 +149,8 @@ const CONTAINERD_KEYS: [&str; 18] = [
     "version",
 ];
 
-/// Refuses what is no TOML, or has a key that there is not, with its line, what is of containerd 1, and what turnup decides.
+/// Refuses what is no TOML, with its line, what is of containerd 1, a key that there is not, and
+/// what turnup decides.
 fn require_extra(name: &str, text: &str) -> Result<()> {
     let wrong = |why: String| Error::config(format!("{CONFIG_FILE}: {name}{why}"));
     let config: toml::Table = toml::from_str(text).map_err(|error| {

@@ -222,6 +222,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::config::TreeSource;
+    use crate::config::setting::ComponentValue;
 
     #[test]
     fn every_way_is_one_that_set_takes() {
@@ -245,5 +246,19 @@ mod tests {
             let refused = settings.clone().set(name, value).unwrap_err().render();
             assert_eq!(settings.why_not(name, Some(value)).unwrap_err().render(), refused);
         }
+    }
+
+    #[test]
+    fn a_variant_keeps_what_was_given_for_this_run() {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        let given = ComponentValue { place: "--set".into(), path: "kubelet.maxPods".into(), value: "50".into() };
+        settings.remember_component_values(vec![given]);
+        let variant = settings.assume(&[("phase2.api_port", "7443")]).unwrap();
+        assert_eq!(variant.component_values(), settings.component_values());
+        assert!(
+            settings.assume(&[("phase1.gce.region", "europe-west1")]).is_none(),
+            "nothing differs on hosts of this machine"
+        );
+        assert!(!settings.may_be("phase2.max_pods", "100000") && settings.may_be("phase2.max_pods", "100"));
     }
 }

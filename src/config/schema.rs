@@ -107,7 +107,7 @@ pub struct Schema {
     related: Vec<SymbolId>,
     /// Every symbol once, in the order of the menus; looked for when it is first asked for.
     ordered: OnceLock<Vec<SymbolId>>,
-    /// Where its tables of feature gates are, and what is in them once that was asked.
+    /// Where the tables of feature gates are, and what is in them once that was asked.
     source: Option<TreeSource>,
     gates: OnceLock<Gates>,
     foreign: bool,

@@ -121,9 +121,11 @@ impl Settings {
         judge_all(&self.schema, config, &Positions::new())
     }
 
-    /// The same file's settings with these answers.
+    /// The same file's settings with these answers, and with what was given for this run.
     pub(super) fn evaluated(&self, config: &Config<'_>) -> Self {
-        Self::evaluate(Arc::clone(&self.schema), config, Vec::new(), Positions::new(), self.original.clone())
+        let schema = Arc::clone(&self.schema);
+        let own = Self::evaluate(schema, config, Vec::new(), Positions::new(), self.original.clone());
+        Self { given: self.given.clone(), component_values: self.component_values.clone(), ..own }
     }
 
     fn evaluate(

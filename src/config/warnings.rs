@@ -23,8 +23,8 @@ impl Settings {
         refused.collect()
     }
 
-    /// A notice where these feature gates, which another place than a setting of theirs has, are none
-    /// of the next minor version of Kubernetes.
+    /// A notice where the next minor version of Kubernetes does not have these feature gates, which
+    /// a file that the setting names has.
     #[must_use]
     pub fn warn_of_gates<'g>(&self, setting: &str, gates: impl IntoIterator<Item = &'g str>) -> Option<Problem> {
         let version = self.get("phase2.kubernetes_version").ok()?;

@@ -198,8 +198,8 @@ impl<'a> Search<'a> {
         naming.next().filter(|_| naming.next().is_none()).cloned()
     }
 
-    /// What differs with these values; none where they alter nothing or are wrong, or the node would
-    /// not be there at all. An error where they cannot be turned up.
+    /// What differs with these values; none where they alter nothing or are wrong, or the node
+    /// would not be there at all. An error where they cannot be turned up.
     fn differences(&mut self, trials: &[Trial]) -> Result<Option<BTreeSet<Way>>> {
         let values: Vec<(&str, &str)> = trials.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let Some(variant) = self.settings.assume(&values) else { return Ok(None) };

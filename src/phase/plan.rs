@@ -136,8 +136,8 @@ pub(super) fn simulate(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Opti
     in_order(&tasks).into_iter().map(simulate).collect()
 }
 
-/// The same for the chosen tasks alone, and without a look at their inputs: what they leave there is
-/// all that is asked for.
+/// The same for the chosen tasks alone, and without a look at their inputs: what they leave there
+/// is all that is asked for.
 pub(super) fn simulate_only(store: &Store, phase: &Phase, is_chosen: impl Fn(&StepId) -> bool) -> Result<()> {
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
