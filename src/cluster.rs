@@ -92,6 +92,8 @@ pub struct Cluster {
     configuration: serde_json::Value,
     values: BTreeMap<String, String>,
     connections: Mutex<BTreeMap<String, Ssh>>,
+    /// What was read last, with its text: every node config asks for it.
+    resolved: Mutex<Option<(Vec<u8>, ResolvedArtifacts)>>,
 }
 
 /// The settings by their types; one field a symbol of the Kconfig tree.
@@ -206,6 +208,7 @@ impl Cluster {
             configuration,
             values,
             connections: Mutex::default(),
+            resolved: Mutex::default(),
         })
     }
 
@@ -246,7 +249,18 @@ impl Cluster {
 
     /// What the artifacts step obtained for this cluster.
     pub fn resolved(&self) -> Result<ResolvedArtifacts> {
-        match find_document(&self.store, ResolvedArtifacts::FILE)? {
+        let bytes = self.store.read(ResolvedArtifacts::FILE)?;
+        let mut known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, resolved)) = known.as_ref().filter(|(of, _)| Some(of) == bytes.as_ref()) {
+            return Ok(resolved.clone());
+        }
+        let resolved = self.read_resolved(bytes.as_deref())?;
+        *known = bytes.map(|bytes| (bytes, resolved.clone()));
+        Ok(resolved)
+    }
+
+    fn read_resolved(&self, bytes: Option<&[u8]>) -> Result<ResolvedArtifacts> {
+        match document::find(&self.store.path(ResolvedArtifacts::FILE).display().to_string(), bytes)? {
             Found::There(resolved) => Ok(resolved),
             Found::Older(schema) => {
                 Err(Error::permanent(format!("{} is of an older turnup ({schema})", ResolvedArtifacts::FILE))

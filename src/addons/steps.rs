@@ -64,6 +64,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         cluster: Arc::clone(cluster),
         inventory: cluster.inventory()?,
         sets: OnceLock::new(),
+        rendered: Mutex::default(),
         last_look: Mutex::default(),
     });
     let shared = || Arc::clone(&context);
@@ -81,12 +82,22 @@ struct AddonContext {
     inventory: Inventory,
     /// The user's own manifests, once they could be built: kustomize takes its time.
     sets: OnceLock<Vec<OwnSet>>,
+    /// The manifests that were rendered last, and the list of artifacts that they were made from.
+    rendered: Mutex<Option<(Option<Vec<u8>>, Vec<Rendered>)>>,
     last_look: Mutex<Option<(Instant, Arc<Observed>)>>,
 }
 
 impl AddonContext {
+    /// The manifests: all else that they are made from stays as it is while a command runs.
     fn manifests(&self) -> Result<Vec<Rendered>> {
-        render_cluster(&self.cluster, &self.inventory)
+        let artifacts = self.cluster.store.read(ResolvedArtifacts::FILE)?;
+        let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, manifests)) = rendered.as_ref().filter(|(of, _)| *of == artifacts) {
+            return Ok(manifests.clone());
+        }
+        let manifests = render_cluster(&self.cluster, &self.inventory)?;
+        *rendered = Some((artifacts, manifests.clone()));
+        Ok(manifests)
     }
 
     /// The user's own manifests; nothing while kubectl, which builds some of them, is not there.

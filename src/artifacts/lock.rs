@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -215,7 +216,12 @@ impl Lock {
 
     /// The lock file that this program was built with.
     pub fn embedded() -> Result<Self> {
-        Self::parse(super::tree::LOCK, LOCK_FILE)
+        static EMBEDDED: OnceLock<Lock> = OnceLock::new();
+        if let Some(lock) = EMBEDDED.get() {
+            return Ok(lock.clone());
+        }
+        let lock = Self::parse(super::tree::LOCK, LOCK_FILE)?;
+        Ok(EMBEDDED.get_or_init(|| lock).clone())
     }
 
     /// Reads the text of a lock file; `name` is what errors call it.

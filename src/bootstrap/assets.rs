@@ -21,6 +21,7 @@ use crate::input;
 use crate::inventory::Role;
 use crate::node::layout::{self, unit_file};
 use crate::node::node_config::{Content, File, NodeConfig, Unit};
+use crate::unknown;
 
 use super::component::COMPONENTS;
 use super::node_target::NodeTarget;
@@ -244,6 +245,12 @@ fn render_unit(cluster: &Cluster, hook: &Hook) -> Result<String> {
 fn quote(text: &str) -> String {
     let escaped = text.replace('\\', r"\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
     format!("\"{escaped}\"")
+}
+
+/// The same where a word of a unit would be something else without quotes.
+pub(super) fn unit_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=/.,:@+*~()[]{}".contains(letter);
+    if unknown::is_in(text) || text.chars().all(is_plain) { text.to_owned() } else { quote(text) }
 }
 
 /// Each unit after those that it names in `After=` and `Requires=`, and that name it in `Before=`;

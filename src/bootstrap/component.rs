@@ -1,7 +1,7 @@
 //! The components of the control plane, and flags of components as data with the one way they
 //! become a command line: sorted, one value a flag, the same bytes every time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::ClusterSettings;
 use crate::config::ComponentName;
@@ -80,12 +80,12 @@ impl Component {
     /// A digest of all files that it reads only when it starts: with another one its pod is another
     /// pod. They are in its directory, or a flag names them.
     pub(super) fn digest_files(&self, files: &[File], flags: &Flags) -> String {
-        let dir = format!("{}/", self.dir());
+        let (dir, named) = (format!("{}/", self.dir()), flags.paths());
         let mut read = Vec::new();
         for file in files {
             let name = match file.path.strip_prefix(&dir) {
                 Some(name) if self.reloads.contains(&name) => continue,
-                None if !flags.name(&file.path) => continue,
+                None if !named.contains(file.path.as_str()) => continue,
                 name => name.unwrap_or(&file.path),
             };
             read.push(format!("{name} {}\n", digest_of(&file.content)));
@@ -152,9 +152,9 @@ impl Flags {
         self
     }
 
-    /// Whether the value of a flag is this path, or a list with it.
-    fn name(&self, path: &str) -> bool {
-        self.0.values().flatten().any(|value| value.split([',', '=']).any(|part| part == path))
+    /// What may be paths: the values of flags, and the parts of those that are lists.
+    fn paths(&self) -> BTreeSet<&str> {
+        self.0.values().flatten().flat_map(|value| value.split([',', '='])).collect()
     }
 
     /// Whether a flag is set.

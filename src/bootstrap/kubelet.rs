@@ -20,6 +20,7 @@ use crate::node::node_config::{
     PROXY_AUTHORITY, TRUST_UNIT, Unit,
 };
 
+use super::assets::unit_word;
 use super::component::Flags;
 use super::configuration::{self, Configuration};
 use super::firewall::FILE as FIREWALL_FILE;
@@ -194,14 +195,14 @@ impl Agents<'_> {
         let config = self.kubelet_config()?;
         let context = minijinja::context! {
             node => self.target.name,
-            data_dir => &self.settings().host_system.data_dir,
-            containerd_root => &self.settings().runtime.data_dir,
+            data_dir => unit_word(&self.settings().host_system.data_dir),
+            containerd_root => unit_word(&self.settings().runtime.data_dir),
             open_files => self.settings().host_system.open_files,
             proxy => proxy.as_ref().map(HostProxy::environment).unwrap_or_default(),
             authority => PROXY_AUTHORITY,
             managers => managers(&config),
             turnup => layout::TURNUP,
-            flags => flags.render(),
+            flags => flags.render().iter().map(|flag| unit_word(flag)).collect::<Vec<_>>(),
             lowers_oom_score => self.facts.lowers_oom_score,
             mounts => &self.mounts,
             mounts_unit => MOUNTS_UNIT,

@@ -382,6 +382,19 @@ fn a_loosened_control_reaches_the_flags() {
     });
 }
 
+/// systemd would take the second half of such a path for another word.
+#[test]
+fn a_blank_in_a_directory_of_hosts_stays_in_its_word() {
+    let changes = [("phase1.cloud_provider", "baremetal"), ("phase2.host.data_dir", "/srv/k 8s")];
+    with_configs(&changes, |configs| {
+        let (node_config, _) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
+        let kubelet = &node_config.units.iter().find(|unit| unit.name == "kubelet.service").unwrap().text;
+        for part in ["  \"--root-dir=/srv/k 8s\"", "\nRequiresMountsFor=\"/srv/k 8s\"\n", "cd \"/srv/k 8s\" || exit"] {
+            assert!(kubelet.contains(part), "{part}: {kubelet}");
+        }
+    });
+}
+
 #[test]
 fn settings_of_hosts_reach_what_reads_them() {
     let dir = tempfile::tempdir().unwrap();

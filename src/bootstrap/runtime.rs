@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::artifacts::Platform;
 use crate::cluster::{Cluster, RegistryMirrors};
+use crate::component::did_you_mean;
 use crate::error::{Error, Result};
 use crate::input;
 use crate::node::Facts;
@@ -126,7 +127,30 @@ const DECIDED: [(&str, &str); 7] = [
 const FIXED: [&str; 4] =
     ["state", "grpc", "plugins/io.containerd.server.v1.grpc", "plugins/io.containerd.cri.v1.runtime/cni"];
 
-/// Refuses what is no TOML, with its line, what is of containerd 1, and what turnup decides.
+/// The keys and tables at the top of containerd's configuration (cmd/containerd/server/config).
+const CONTAINERD_KEYS: [&str; 18] = [
+    "cgroup",
+    "debug",
+    "disabled_plugins",
+    "grpc",
+    "imports",
+    "metrics",
+    "oom_score",
+    "plugin_dir",
+    "plugins",
+    "proxy_plugins",
+    "required_plugins",
+    "root",
+    "state",
+    "stream_processors",
+    "temp",
+    "timeouts",
+    "ttrpc",
+    "version",
+];
+
+/// Refuses what is no TOML, with its line, what is of containerd 1, a key that there is not, and
+/// what turnup decides.
 fn require_extra(name: &str, text: &str) -> Result<()> {
     let wrong = |why: String| Error::config(format!("{CONFIG_FILE}: {name}{why}"));
     let config: toml::Table = toml::from_str(text).map_err(|error| {
@@ -140,6 +164,11 @@ fn require_extra(name: &str, text: &str) -> Result<()> {
                 .hint("convert it: containerd --config FILE config migrate"));
         }
         None => return Err(wrong(": it does not say its version".into()).hint("begin it with: version = 3")),
+    }
+    if let Some(key) = config.keys().find(|key| !CONTAINERD_KEYS.contains(&key.as_str())) {
+        let near = did_you_mean(key, CONTAINERD_KEYS.into_iter());
+        return Err(wrong(format!(": containerd has no key `{key}` and would ignore it{near}"))
+            .hint("correct the key; one of a plugin stands in its table [plugins.'NAME']"));
     }
     let has = |path: &str| {
         let mut parts = path.split(if path.contains('/') { '/' } else { '.' });

@@ -145,6 +145,25 @@ fn the_users_own_configuration_takes_nothing_back() {
 }
 
 #[test]
+fn a_misspelt_key_of_containerd_is_refused_with_the_right_one() {
+    for (slip, meant) in [
+        ("pulgins", "plugins"),
+        ("plugin", "plugins"),
+        ("proxy_plugns", "proxy_plugins"),
+        ("timeoutss", "timeouts"),
+        ("disabled_plugims", "disabled_plugins"),
+        ("oom_acore", "oom_score"),
+        ("metrcs", "metrics"),
+        ("stream_proecssors", "stream_processors"),
+        ("debgu", "debug"),
+        ("requiredd_plugins", "required_plugins"),
+    ] {
+        let error = require_extra("own.toml", &format!("version = 3\n[{slip}]\n")).unwrap_err();
+        assert!(error.message().ends_with(&format!("did you mean `{meant}`?")), "{}", error.message());
+    }
+}
+
+#[test]
 fn passwords_are_read_whole_and_never_shown() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("auth.json");

@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     }
     let plan = match &args.show {
         Some(file) => read(file)?.0,
-        None => make(global)?,
+        None => make(global, Some(printer))?,
     };
     if let Some(file) = &args.out {
         write(&plan, file)?;
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 
 /// One phase alone, and what happened behind Terraform's back.
 fn show_phase(phase: PhaseName, global: &Global, printer: &Printer) -> Result<()> {
-    let plan = make(global)?.only(phase.name());
+    let plan = make(global, Some(printer))?.only(phase.name());
     let drift = if phase == PhaseName::Provision { find_drift(global)? } else { None };
     if printer.is_json() {
         let mut value = serde_json::to_value(&plan).context("cannot write the plan as JSON")?;
@@ -103,12 +103,16 @@ fn describe_drift(drift: &[Change]) -> Vec<String> {
     lines
 }
 
-/// The plan for the configuration and the values for this run.
-pub(super) fn make(global: &Global) -> Result<Plan> {
+/// The plan for the configuration and the values for this run; warnings of it go to the printer.
+pub(super) fn make(global: &Global, printer: Option<&Printer>) -> Result<Plan> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
     let settings = global.settings(&source)?;
     let verdict = Verdict::of(&settings, &source, &global.state_dir, Purpose::Hosts);
+    for (printer, warning) in printer.into_iter().flat_map(|printer| verdict.warnings().map(move |one| (printer, one)))
+    {
+        printer.remark(&format!("notice: {}", warning.line(&global.config)));
+    }
     verdict.into_result(&settings, &global.config)?;
     Plan::make(&settings, &source, &global.state_dir)
 }

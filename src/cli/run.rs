@@ -215,7 +215,7 @@ impl ClusterSession {
         let (plan, text) = super::plan::read(file)?;
         let digest = Digest::of(text.as_bytes()).to_string();
         let going_on = store.read(RUNNING_PLAN)?.as_deref() == Some(digest.as_bytes());
-        plan.require_same_world(&super::plan::make(global)?, going_on, &store.state()?)?;
+        plan.require_same_world(&super::plan::make(global, None)?, going_on, &store.state()?)?;
         store.write_file(RUNNING_PLAN, digest.as_bytes(), 0o600)?;
         let next = format!("turnup up --plan {}", shell_words::quote(&file.display().to_string()));
         Ok(PlanBinding { approved: plan.bind(), next })

@@ -20,9 +20,13 @@ impl Cluster {
     /// A phase of this cluster without any actions yet, in which steps of the user's own work.
     #[must_use]
     pub fn phase(self: &Arc<Self>, name: &str, manifest: Manifest, hosts: Vec<PhaseHost>) -> Phase {
+        // Only steps of the user's own are given settings by name.
+        let has_own_steps = manifest.steps.iter().any(|step| !step.run.is_empty());
         let mut phase = Phase::new(name, manifest, hosts);
         phase.work_dir.clone_from(&self.work_dir);
-        phase.settings = self.inputs(&["phase"]);
+        if has_own_steps {
+            phase.settings = self.inputs(&["phase"]);
+        }
         let makes_hosts = name == "provision";
         phase.host_access = Some(Arc::new(ClusterAccess { cluster: Arc::clone(self), makes_hosts }));
         phase

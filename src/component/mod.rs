@@ -20,4 +20,6 @@ pub use overrides::{
     ComponentOverrides, OverrideScope, OverrideSubject, SETTING as OVERRIDES, assign_gates, check_words, did_you_mean,
     listed_settings, nest,
 };
-pub use reference::{ComponentReference, Flag, Gate, Reference, ReferenceField, ReferenceFile, Stage, versions_with};
+pub use reference::{
+    ComponentReference, Flag, Gate, Reference, ReferenceField, ReferenceFile, Stage, all_tables, versions_with,
+};

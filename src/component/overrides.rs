@@ -4,9 +4,12 @@
 //! Each is held against the table of what the component accepts. What turnup has to decide itself
 //! is known where the configuration is made, in `bootstrap`, and refused there.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
-use super::{ComponentReference, FieldType, Flag, Reference, versions_with};
+use super::{ComponentReference, FieldType, Flag, Reference, all_tables};
 use crate::config::{Assignment, ComponentName, Destination, TreeSource, flag_text};
 use crate::error::{Error, Result};
 
@@ -54,7 +57,8 @@ pub struct ComponentOverrides {
 impl ComponentOverrides {
     /// Reads the value of a file: `place` is its name, for people. Every mistake is told.
     pub fn read(place: &str, value: &Value, reference: &Reference, source: &TreeSource) -> Result<Self> {
-        let reading = &mut Reading { place, reference, source, list: Vec::new(), mistakes: Vec::new() };
+        let reading =
+            &mut Reading { place, reference, source, tables: OnceCell::new(), list: Vec::new(), mistakes: Vec::new() };
         let Value::Object(members) = value else {
             return Err(Error::config(format!(
                 "{SETTING}: {place}: it is no object: {{\"kubelet\": {{\"maxPods\": 50}}}}"
@@ -105,6 +109,22 @@ impl ComponentOverrides {
         chosen.map(|(_, assignment)| assignment)
     }
 
+    /// The feature gates that they name.
+    #[must_use]
+    pub fn gates(&self) -> BTreeSet<&str> {
+        let is_of_gates = |destination: &Destination| match destination {
+            Destination::Field(path) => path.iter().eq([GATES[0]]),
+            Destination::Flag(name) => name == GATES[1],
+            Destination::Request(_) => false,
+        };
+        let values = self.list.iter().filter(|(_, one)| is_of_gates(&one.destination)).map(|(_, one)| &one.value);
+        let names = values.flat_map(|value| match value {
+            Value::Object(gates) => gates.keys().map(String::as_str).collect(),
+            _ => names_in(value.as_str().unwrap_or_default()),
+        });
+        names.collect()
+    }
+
     /// For which hosts they are, each with the component.
     pub fn scopes(&self) -> impl Iterator<Item = (&OverrideScope, ComponentName)> {
         self.list.iter().map(|(scope, assignment)| (scope, assignment.component))
@@ -123,6 +143,8 @@ struct Reading<'a> {
     place: &'a str,
     reference: &'a Reference,
     source: &'a TreeSource,
+    /// Those of all versions, once a name is not known in this one.
+    tables: OnceCell<Vec<Reference>>,
     list: Vec<(OverrideScope, Assignment)>,
     mistakes: Vec<String>,
 }
@@ -212,9 +234,7 @@ impl Reading<'_> {
             }
             Destination::Field(path.to_vec())
         } else if let Some(flag) = reference.flag(&name) {
-            // What the file of a component has as well, the flag of that name is deprecated for.
-            let reads_file = [ComponentName::Kubelet, ComponentName::KubeScheduler].contains(&component);
-            if let Some(why) = flag.deprecated.as_ref().filter(|_| reads_file) {
+            if let Some(why) = flag.deprecated.as_ref().filter(|_| reads_file(component)) {
                 return self
                     .refuse(&shown, format!("set the field of {component}'s configuration file instead: {why}"));
             }
@@ -247,9 +267,13 @@ impl Reading<'_> {
             table.component(component.name()).is_some_and(|one| one.field(name).is_some() || one.flag(name).is_some())
         };
         let version = &reference.version;
-        let near = reference.suggest_field(name).or_else(|| reference.suggest_flag(name));
-        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        let elsewhere = versions_with(self.source, known).unwrap_or_default();
+        // A flag that would be refused is no help.
+        let flags =
+            reference.flags.iter().filter(|(_, flag)| takes_flag(component, flag)).map(|(name, _)| name.as_str());
+        let near = did_you_mean(name, reference.fields().chain(flags));
+        let tables = self.tables.get_or_init(|| all_tables(self.source).unwrap_or_default());
+        let elsewhere: Vec<&str> =
+            tables.iter().filter(|table| known(table)).map(|table| table.kubernetes.as_str()).collect();
         let elsewhere =
             if elsewhere.is_empty() { String::new() } else { format!("; Kubernetes {} has it", elsewhere.join(", ")) };
         format!("it is no flag and no field of {component} {version}{near}{elsewhere}")
@@ -275,6 +299,15 @@ impl Reading<'_> {
             }
         }
     }
+}
+
+/// What the file of such a component has as well, the flag of that name is deprecated for.
+fn reads_file(component: ComponentName) -> bool {
+    [ComponentName::Kubelet, ComponentName::KubeScheduler].contains(&component)
+}
+
+fn takes_flag(component: ComponentName, flag: &Flag) -> bool {
+    component != ComponentName::KubeProxy && !(reads_file(component) && flag.deprecated.is_some())
 }
 
 /// Says which name of a list the component does not know.
@@ -324,6 +357,11 @@ fn join_keys(value: &Value) -> Value {
     Value::Object(joined)
 }
 
+/// The names of a flag's pairs.
+fn names_in(text: &str) -> Vec<&str> {
+    text.split(',').filter_map(|pair| Some(pair.split_once('=')?.0)).collect()
+}
+
 /// As a field and as a flag.
 const GATES: [&str; 2] = ["featureGates", "feature-gates"];
 
@@ -363,8 +401,8 @@ pub fn assign_gates(gates: &Map<String, Value>, reference: &Reference) -> Result
         assigned.push(Assignment { component, destination, value, origin, is_default: false, is_file: false });
     }
     let Some(name) = unknown.first() else { return Ok(assigned) };
-    let near = reference.component(ComponentName::Kubelet.name()).and_then(|table| table.suggest_gate(name));
-    let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let known = reference.components.values().flat_map(|table| table.feature_gates.keys().map(String::as_str));
+    let near = did_you_mean(name, known);
     Err(Error::config(format!("{NAME}: `{name}` is no feature gate of Kubernetes {}{near}", reference.kubernetes)))
 }
 

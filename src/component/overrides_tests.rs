@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::component::versions_with;
 use crate::config::Settings;
 
 fn read(value: &Value) -> Result<ComponentOverrides> {
@@ -124,4 +125,90 @@ fn every_setting_goes_to_a_place_that_each_version_has() {
     }
     assert!(places > 100, "{places}");
     assert_eq!(mistakes, Vec::<String>::new());
+}
+
+/// One slip of a finger: two letters swapped, one left out, one twice, or the key beside it.
+fn slip(name: &str, random: &mut impl FnMut(usize) -> usize) -> String {
+    const ROWS: [&str; 3] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];
+    let mut letters: Vec<char> = name.chars().collect();
+    let at = random(letters.len() - 1);
+    match random(4) {
+        0 => letters.swap(at, at + 1),
+        1 => drop(letters.remove(at)),
+        2 => letters.insert(at, letters[at]),
+        _ => {
+            let lower = letters[at].to_ascii_lowercase();
+            let row = ROWS.iter().find(|row| row.contains(lower)).map_or("a-", |row| row);
+            let key = row.find(lower).unwrap_or(0);
+            letters[at] = row.chars().nth(if key == 0 { 1 } else { key - 1 }).unwrap();
+        }
+    }
+    letters.into_iter().collect()
+}
+
+/// Names of a component that a file of overrides may have.
+fn names_of(component: &str, reference: &Reference) -> Vec<String> {
+    let (name, table) = (ComponentName::find(component).unwrap(), reference.component(component).unwrap());
+    let flags = table.flags.iter().filter(|(_, flag)| takes_flag(name, flag)).map(|(name, _)| name.as_str());
+    let all = table.fields().filter(|path| !path.contains(['[', '*'])).chain(flags);
+    // Of fewer letters any other word is as near.
+    all.filter(|name| name.len() > 5).map(str::to_owned).collect()
+}
+
+/// Whether the name was suggested, or as much of its path as has the slip.
+fn is_meant(said: &str, name: &str, slipped: &str) -> bool {
+    let near = said.split("did you mean `").nth(1).and_then(|rest| rest.split('`').next()).unwrap_or_default();
+    near == name || (name.starts_with(&format!("{near}.")) && !slipped.starts_with(&format!("{near}.")))
+}
+
+#[test]
+fn a_slip_of_the_finger_is_refused_with_the_name_that_was_meant() {
+    let source = TreeSource::embedded();
+    let reference = Reference::load(&source, "1.36.3").unwrap();
+    let mut state = 1_u64;
+    let mut random = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % bound
+    };
+    let (mut wrong, mut tried) = (Vec::new(), 0);
+    for component in ComponentName::ALL.map(ComponentName::name) {
+        let table = reference.component(component).unwrap();
+        let names = names_of(component, &reference);
+        let gates: Vec<String> = table.feature_gates.keys().cloned().collect();
+        let mut slips: Vec<(String, String, Value)> = Vec::new();
+        for at in 0..10 {
+            let has_gates = at % 3 == 0 && component != "etcd";
+            let all = if has_gates { &gates } else { &names };
+            let name = &all[random(all.len())];
+            let slipped = slip(name, &mut random);
+            if all.contains(&slipped) {
+                continue;
+            }
+            let key = if table.field(GATES[0]).is_some() { GATES[0] } else { GATES[1] };
+            let value = if has_gates { json!({key: {&slipped: true}}) } else { nest(&slipped, json!(1)) };
+            slips.push((name.clone(), slipped, json!({ component: value })));
+        }
+        for (name, slipped, value) in slips {
+            tried += 1;
+            let said = read(&value).err().map(|error| error.render()).unwrap_or_default();
+            if !is_meant(&said, &name, &slipped) {
+                wrong.push(format!("{component}: {slipped} for {name}: {said}"));
+            }
+        }
+    }
+    for _ in 0..10 {
+        let all: Vec<&String> = reference.components.values().flat_map(|table| table.feature_gates.keys()).collect();
+        let name = all[random(all.len())];
+        let slipped = slip(name, &mut random);
+        if all.contains(&&slipped) {
+            continue;
+        }
+        tried += 1;
+        let said = assign_gates(json!({&slipped: true}).as_object().unwrap(), &reference).unwrap_err().render();
+        if !said.ends_with(&format!("did you mean `{name}`?")) {
+            wrong.push(format!("gate {slipped} for {name}: {said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {tried}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(tried >= 60, "{tried}");
 }

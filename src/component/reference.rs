@@ -218,17 +218,11 @@ impl ComponentReference {
         self.feature_gates.get(name)
     }
 
-    /// The field that was probably meant, of the file that configures the component.
-    #[must_use]
-    pub fn suggest_field(&self, path: &str) -> Option<String> {
-        let mut files = self.files.values();
-        files.next().filter(|_| files.next().is_none())?.suggest(path)
-    }
-
-    /// The flag that was probably meant.
-    #[must_use]
-    pub fn suggest_flag(&self, name: &str) -> Option<String> {
-        kconfig::suggest(name, self.flags.keys().map(String::as_str))
+    /// The paths of all fields of the file that configures the component, where there is only one
+    /// kind of it.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        let file = self.files.values().next().filter(|_| self.files.len() == 1);
+        file.into_iter().flat_map(|file| file.fields.keys().map(String::as_str))
     }
 
     /// The feature gate that was probably meant.
@@ -276,17 +270,18 @@ impl Document for Reference {
     }
 }
 
+/// The tables of all Kubernetes versions, in their order.
+pub fn all_tables(source: &TreeSource) -> Result<Vec<Reference>> {
+    let paths = source.files(DIR).into_iter();
+    let tables: Result<Vec<Reference>> = paths.map(|path| document::parse(&path, &source.read_text(&path)?)).collect();
+    let mut tables = tables?;
+    tables.sort_by_key(|table| semver::Version::parse(&table.kubernetes).ok());
+    Ok(tables)
+}
+
 /// The Kubernetes versions whose table is so, in their order.
 pub fn versions_with(source: &TreeSource, is: impl Fn(&Reference) -> bool) -> Result<Vec<String>> {
-    let mut versions = Vec::new();
-    for path in source.files(DIR) {
-        let reference: Reference = document::parse(&path, &source.read_text(&path)?)?;
-        if is(&reference) {
-            versions.push(reference.kubernetes);
-        }
-    }
-    versions.sort_by_key(|version| semver::Version::parse(version).ok());
-    Ok(versions)
+    Ok(all_tables(source)?.into_iter().filter(is).map(|table| table.kubernetes).collect())
 }
 
 /// Pretty, but with each entry of a table in one line.

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use kconfig::explain::{Explanation, Plan, Reason};
-use kconfig::{SymbolType, Tri, explain};
+use kconfig::{Config, SymbolId, SymbolType, Tri, explain};
 
 use super::Settings;
 use super::check::judge;
 use super::format::Format;
-use super::problem::ProblemLevel;
+use super::problem::{Problem, ProblemLevel};
 use super::settings::spelled;
 use crate::error::{Error, Result};
 
@@ -105,26 +105,51 @@ impl Settings {
     }
 
     /// The same settings with other values of this one, one after the other; whether the user could
-    /// set them now does not matter, but they make nothing wrong that was not.
+    /// set them now does not matter, but they alter something, and make nothing wrong that was not.
     pub fn variants(&self, name: &str) -> Result<Vec<Self>> {
-        let (symbol, errors) = (self.schema().find(name)?, self.errors());
-        let variant = |value: String| {
-            let mut config = self.config();
-            config.assign(symbol, &value).ok()?;
-            let mut settings = self.clone();
-            settings.adopt(&config);
-            (settings.errors() <= errors).then_some(settings)
+        let values = self.other_values(name)?;
+        Ok(values.iter().filter_map(|value| self.assume(&[(name, value)])).collect())
+    }
+
+    /// The same settings with these values, whether or not they could be set now; none where they
+    /// alter nothing, or make something wrong that was not.
+    #[must_use]
+    pub fn assume(&self, values: &[(&str, &str)]) -> Option<Self> {
+        let settings = self.evaluated(&self.assumed(values)?);
+        (settings.errors() <= self.errors()).then_some(settings)
+    }
+
+    /// Whether this value would alter something, and make nothing wrong that was not.
+    #[must_use]
+    pub fn may_be(&self, name: &str, value: &str) -> bool {
+        self.assumed(&[(name, value)]).is_some_and(|config| count_errors(&self.judge_all(&config)) <= self.errors())
+    }
+
+    /// The answers with these values, where they alter something.
+    fn assumed(&self, values: &[(&str, &str)]) -> Option<Config<'static>> {
+        let mut config = self.config();
+        for (name, value) in values {
+            config.assign(self.schema().find(name).ok()?, value).ok()?;
+        }
+        self.is_changed_by(&config).then_some(config)
+    }
+
+    /// Whether any setting has another value there, or counts where it did not.
+    fn is_changed_by(&self, config: &Config<'_>) -> bool {
+        let differs = |symbol: &SymbolId| {
+            !self.has(self.schema().name(*symbol), config.value(*symbol), config.is_written(*symbol))
         };
-        Ok(self.other_values(symbol).into_iter().filter_map(variant).collect())
+        self.schema().ordered().iter().any(differs)
     }
 
     fn errors(&self) -> usize {
-        self.check().iter().filter(|problem| problem.level == ProblemLevel::Error).count()
+        count_errors(&self.check())
     }
 
     /// Values that a setting could have instead: all of switches and words, of numbers the
     /// bounds and the next one, of texts those that the tree names, and some of their format.
-    fn other_values(&self, symbol: kconfig::SymbolId) -> Vec<String> {
+    pub fn other_values(&self, name: &str) -> Result<Vec<String>> {
+        let symbol = self.schema().find(name)?;
         let (config, rule) = (self.config(), self.schema().rule(symbol));
         let mut values: Vec<String> = match self.schema().tree().get(symbol).kind {
             SymbolType::Bool => ["y", "n"].map(ToOwned::to_owned).into(),
@@ -142,10 +167,10 @@ impl Settings {
         };
         let mut seen = BTreeSet::from([config.value(symbol).to_owned()]);
         values.retain(|value| seen.insert(value.clone()));
-        values
+        Ok(values)
     }
 
-    fn obstacles(&self, name: &str, symbol: kconfig::SymbolId, value: Option<&str>) -> Vec<String> {
+    fn obstacles(&self, name: &str, symbol: SymbolId, value: Option<&str>) -> Vec<String> {
         let config = self.config();
         if config.visible(symbol) == Tri::N {
             return config.explain_visibility(symbol);
@@ -181,6 +206,10 @@ impl Settings {
     }
 }
 
+fn count_errors(problems: &[Problem]) -> usize {
+    problems.iter().filter(|problem| problem.level == ProblemLevel::Error).count()
+}
+
 /// Hides a secret; that there is none may be seen.
 fn mask(text: &mut String) {
     if !text.is_empty() {
@@ -193,6 +222,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::config::TreeSource;
+    use crate::config::setting::ComponentValue;
 
     #[test]
     fn every_way_is_one_that_set_takes() {
@@ -216,5 +246,19 @@ mod tests {
             let refused = settings.clone().set(name, value).unwrap_err().render();
             assert_eq!(settings.why_not(name, Some(value)).unwrap_err().render(), refused);
         }
+    }
+
+    #[test]
+    fn a_variant_keeps_what_was_given_for_this_run() {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        let given = ComponentValue { place: "--set".into(), path: "kubelet.maxPods".into(), value: "50".into() };
+        settings.remember_component_values(vec![given]);
+        let variant = settings.assume(&[("phase2.api_port", "7443")]).unwrap();
+        assert_eq!(variant.component_values(), settings.component_values());
+        assert!(
+            settings.assume(&[("phase1.gce.region", "europe-west1")]).is_none(),
+            "nothing differs on hosts of this machine"
+        );
+        assert!(!settings.may_be("phase2.max_pods", "100000") && settings.may_be("phase2.max_pods", "100"));
     }
 }

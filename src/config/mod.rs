@@ -23,6 +23,7 @@ mod destination;
 mod explain;
 mod export;
 mod file;
+mod gates;
 pub mod host_system;
 mod hosts;
 mod import;

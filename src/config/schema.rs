@@ -5,12 +5,13 @@
 //! place in the Kconfig file.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kconfig::{Annotation, Config, Env, NodeId, SymbolId, Tree};
 
 use super::destination::Sets;
 use super::format::{Field, Format};
+use super::gates::Gates;
 use super::relations::{Addresses, Relations, words};
 use super::source::TreeSource;
 use crate::error::{Error, Result};
@@ -104,6 +105,11 @@ pub struct Schema {
     rules: Vec<Rule>,
     /// Settings that mean something for others, in the order of the menus.
     related: Vec<SymbolId>,
+    /// Every symbol once, in the order of the menus; looked for when it is first asked for.
+    ordered: OnceLock<Vec<SymbolId>>,
+    /// Where the tables of feature gates are, and what is in them once that was asked.
+    source: Option<TreeSource>,
+    gates: OnceLock<Gates>,
     foreign: bool,
 }
 
@@ -114,12 +120,16 @@ impl Schema {
             let error = Error::config(format!("{} has mistakes", source.describe()));
             found.render(true).lines().fold(error, Error::evidence)
         })?;
-        Self::new(tree)
+        Self::with_source(tree, Some(source.clone()))
     }
 
     /// The rules of a tree; refuses one with wrong structured comments or with names that exclude
     /// each other in JSON.
     pub fn new(tree: Tree) -> Result<Arc<Self>> {
+        Self::with_source(tree, None)
+    }
+
+    fn with_source(tree: Tree, source: Option<TreeSource>) -> Result<Arc<Self>> {
         let mut mistakes = find_name_clashes(&tree);
         let count = tree.symbols().map(|(id, _)| id.index() + 1).max().unwrap_or(0);
         let mut rules = vec![Rule::default(); count];
@@ -137,7 +147,15 @@ impl Schema {
         }
         spread_secrecy(&tree, &mut rules);
         if mistakes.is_empty() {
-            let mut schema = Self { tree: Arc::new(tree), rules, related: Vec::new(), foreign: false };
+            let mut schema = Self {
+                tree: Arc::new(tree),
+                rules,
+                related: Vec::new(),
+                ordered: OnceLock::new(),
+                source,
+                gates: OnceLock::new(),
+                foreign: false,
+            };
             let is_related = |symbol: &SymbolId| schema.rule(*symbol).relations != Relations::NONE;
             schema.related = schema.ordered().into_iter().filter(is_related).collect();
             return Ok(Arc::new(schema));
@@ -178,7 +196,15 @@ impl Schema {
     /// A tree of other people, whose comments are nothing but comments.
     #[must_use]
     pub fn without_rules(tree: Tree) -> Arc<Self> {
-        Arc::new(Self { tree: Arc::new(tree), rules: Vec::new(), related: Vec::new(), foreign: true })
+        Arc::new(Self {
+            tree: Arc::new(tree),
+            rules: Vec::new(),
+            related: Vec::new(),
+            ordered: OnceLock::new(),
+            source: None,
+            gates: OnceLock::new(),
+            foreign: true,
+        })
     }
 
     /// Whether the tree is one of other people, written as `.config`, where numbers may be larger
@@ -209,11 +235,19 @@ impl Schema {
         refused.then(|| format!("{name}: {value} can be configured, but not turned up{place} by this version"))
     }
 
+    /// The feature gates of the versions of Kubernetes that there are tables of.
+    pub(super) fn gates(&self) -> &Gates {
+        self.gates.get_or_init(|| self.source.as_ref().map(Gates::read).unwrap_or_default())
+    }
+
     /// Every symbol once, in the order of the menus.
     #[must_use]
     pub fn ordered(&self) -> Vec<SymbolId> {
-        let mut seen = HashSet::new();
-        self.tree.nodes().filter_map(|(_, node)| node.symbol).filter(|symbol| seen.insert(*symbol)).collect()
+        let find = || {
+            let mut seen = HashSet::new();
+            self.tree.nodes().filter_map(|(_, node)| node.symbol).filter(|symbol| seen.insert(*symbol)).collect()
+        };
+        self.ordered.get_or_init(find).clone()
     }
 
     /// Every setting that has such a relation to others, in the order of the menus.

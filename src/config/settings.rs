@@ -113,8 +113,19 @@ impl Settings {
 
     /// Takes over what a front-end has made of the answers.
     pub(crate) fn adopt(&mut self, config: &Config<'_>) {
+        *self = self.evaluated(config);
+    }
+
+    /// What would be wrong with these answers in its place.
+    pub(super) fn judge_all(&self, config: &Config<'_>) -> Vec<Problem> {
+        judge_all(&self.schema, config, &Positions::new())
+    }
+
+    /// The same file's settings with these answers, and with what was given for this run.
+    pub(super) fn evaluated(&self, config: &Config<'_>) -> Self {
         let schema = Arc::clone(&self.schema);
-        *self = Self::evaluate(schema, config, Vec::new(), Positions::new(), self.original.take());
+        let own = Self::evaluate(schema, config, Vec::new(), Positions::new(), self.original.clone());
+        Self { given: self.given.clone(), component_values: self.component_values.clone(), ..own }
     }
 
     fn evaluate(
@@ -133,10 +144,7 @@ impl Settings {
             .map(|setting| (setting.name.clone(), setting))
             .collect();
         let object = object::write(&schema, config);
-        let mut judgement = object::find_ineffective(&schema, config, &places);
-        let known: Vec<Option<String>> = judgement.iter().map(|problem| problem.symbol.clone()).collect();
-        let further = check(&schema, config).into_iter().filter(|problem| !known.contains(&problem.symbol));
-        judgement.extend(further.map(|problem| placed(problem, &places)));
+        let judgement = judge_all(&schema, config, &places);
         let (given, component_values) = (BTreeMap::new(), Vec::new());
         Self { schema, answers, values, object, reading, judgement, places, original, given, component_values }
     }
@@ -190,6 +198,11 @@ impl Settings {
             Some(setting) => Ok(setting),
             None => self.schema.find(name).and(Err(Error::bug(format!("{name} has no value")))),
         }
+    }
+
+    /// Whether the setting has this value, and is in force as said.
+    pub(super) fn has(&self, name: &str, value: &str, written: bool) -> bool {
+        self.values.get(name).is_some_and(|setting| setting.value == value && setting.written == written)
     }
 
     /// Every setting in the order of the menus.
@@ -498,6 +511,15 @@ impl Settings {
     pub fn differs_from_file(&self) -> bool {
         self.original.as_ref().is_none_or(|original| original.text != self.text())
     }
+}
+
+/// All that is wrong with answers, or worth knowing; what has no effect is only said to have none.
+fn judge_all(schema: &Schema, config: &Config<'_>, places: &Positions) -> Vec<Problem> {
+    let mut judgement = object::find_ineffective(schema, config, places);
+    let known: Vec<Option<String>> = judgement.iter().map(|problem| problem.symbol.clone()).collect();
+    let further = check(schema, config).into_iter().filter(|problem| !known.contains(&problem.symbol));
+    judgement.extend(further.map(|problem| placed(problem, places)));
+    judgement
 }
 
 /// The problem with the place of its setting in the file.

@@ -23,6 +23,14 @@ impl Settings {
         refused.collect()
     }
 
+    /// A notice where the next minor version of Kubernetes does not have these feature gates, which
+    /// a file that the setting names has.
+    #[must_use]
+    pub fn warn_of_gates<'g>(&self, setting: &str, gates: impl IntoIterator<Item = &'g str>) -> Option<Problem> {
+        let version = self.get("phase2.kubernetes_version").ok()?;
+        self.schema().gates().warn(&version, setting, gates).map(|problem| self.located(problem))
+    }
+
     /// What a phase would refuse, as a problem of the setting that its message begins with, or of
     /// none.
     #[must_use]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::Forecast;
 use crate::bootstrap;
 use crate::cluster::{Cluster, ClusterSettings};
+use crate::component::OVERRIDES;
 use crate::config::{Problem, ProblemLevel, Settings, TARGET, TreeSource, refuse};
 use crate::error::{Class, Error, Result};
 
@@ -39,6 +40,7 @@ impl Verdict {
         problems.extend(settings.check_files(Path::new("")));
         problems.extend(settings.check_unused());
         let is_right = problems.iter().all(|problem| problem.level != ProblemLevel::Error);
+        problems.extend(is_right.then(|| find_old_gates(settings, source, state_dir)).flatten());
         let refusal = is_right.then(|| find_refusal(settings, source, state_dir, purpose).err()).flatten();
         problems.extend(refusal.as_ref().map(|error| settings.as_problem(error)));
         Self { problems, refusal }
@@ -55,6 +57,15 @@ impl Verdict {
         })
     }
 
+    /// What will be refused after the next upgrade, where the configuration stays so.
+    pub fn warnings(&self) -> impl Iterator<Item = &Problem> {
+        let is_of_gates = |problem: &&Problem| {
+            let about = problem.symbol.as_deref();
+            problem.level == ProblemLevel::Notice && (about == Some(OVERRIDES) || about == Some("phase2.feature_gates"))
+        };
+        self.problems.iter().filter(is_of_gates)
+    }
+
     /// The command that mends all of it, where one does: no setting that this version does not act
     /// on has another value then.
     #[must_use]
@@ -64,6 +75,13 @@ impl Verdict {
         let all = errors.clone().all(|problem| problem.symbol.as_deref().is_some_and(|name| unused.contains(&name)));
         (all && !unused.is_empty()).then(|| format!("turnup config unset {}", unused.join(" ")))
     }
+}
+
+/// Feature gates in the user's own overrides that the next version does not have.
+fn find_old_gates(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Option<Problem> {
+    settings.get(OVERRIDES).ok().filter(|file| !file.is_empty())?;
+    let cluster = Cluster::shadow(settings, source.clone(), state_dir).ok()?;
+    settings.warn_of_gates(OVERRIDES, cluster.settings.overrides.gates())
 }
 
 /// The first thing that a phase would refuse before it begins.

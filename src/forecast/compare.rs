@@ -1,6 +1,7 @@
 //! Which values of two JSON documents differ, by their paths. Knows nothing of what the documents
 //! mean.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -27,14 +28,13 @@ fn compare(before: &Value, after: &Value, way: &mut Way, found: &mut BTreeSet<Wa
         found.insert(way.clone());
         return;
     };
-    let value =
-        |list: &[(String, Value)], name: &str| list.iter().find(|(known, _)| known == name).map(|(_, v)| v.clone());
-    let names: BTreeSet<&String> = left.iter().chain(&right).map(|(name, _)| name).collect();
+    let find = |list: &'_ [Member<'_>], name: &str| list.iter().position(|(known, _)| known == name);
+    let names: BTreeSet<&str> = left.iter().chain(&right).map(|(name, _)| name.as_ref()).collect();
     let start = found.len();
     for name in names {
-        way.push(name.clone());
-        match (value(&left, name), value(&right, name)) {
-            (Some(before), Some(after)) => compare(&before, &after, way, found),
+        way.push(name.to_owned());
+        match (find(&left, name), find(&right, name)) {
+            (Some(before), Some(after)) => compare(&left[before].1, &right[after].1, way, found),
             _ => drop(found.insert(way.clone())),
         }
         way.pop();
@@ -45,27 +45,33 @@ fn compare(before: &Value, after: &Value, way: &mut Way, found: &mut BTreeSet<Wa
     }
 }
 
+/// A part of a value by its name.
+pub(super) type Member<'v> = (Cow<'v, str>, Cow<'v, Value>);
+
 /// The parts of a value by their names; none for one that has no parts, or parts without names.
-pub(super) fn members(value: &Value) -> Option<Vec<(String, Value)>> {
+pub(super) fn members(value: &Value) -> Option<Vec<Member<'_>>> {
     match value {
-        Value::Object(object) => Some(object.iter().map(|(key, value)| (key.clone(), value.clone())).collect()),
+        Value::Object(object) => {
+            Some(object.iter().map(|(key, value)| (Cow::from(key.as_str()), Cow::Borrowed(value))).collect())
+        }
         Value::Array(list) => {
             // The program before its flags has no name among them.
-            let bare = list.first().and_then(Value::as_str).filter(|word| list.len() > 1 && !word.starts_with("--"));
+            let bare = list.first().filter(|_| list.len() > 1);
+            let bare = bare.and_then(|word| Some((word.as_str().filter(|text| !text.starts_with("--"))?, word)));
             let elements = &list[usize::from(bare.is_some())..];
-            let mut members: Vec<(String, Value)> =
-                bare.map(|word| (word.to_owned(), word.into())).into_iter().collect();
+            let mut members: Vec<Member<'_>> =
+                bare.map(|(text, word)| (Cow::from(text), Cow::Borrowed(word))).into_iter().collect();
             for element in elements {
                 let name = name_of(element)?;
                 // A flag that stands several times is one flag with several values.
-                match (members.iter_mut().find(|(known, _)| *known == name), element.as_str()) {
+                match (members.iter_mut().find(|(known, _)| known == name), element.as_str()) {
                     (Some((_, value)), Some(more)) => {
-                        *value = format!("{} {more}", value.as_str().unwrap_or_default()).into();
+                        *value = Cow::Owned(format!("{} {more}", value.as_str().unwrap_or_default()).into());
                     }
-                    _ => members.push((name, element.clone())),
+                    _ => members.push((Cow::from(name), Cow::Borrowed(element))),
                 }
             }
-            let distinct: BTreeSet<&String> = members.iter().map(|(name, _)| name).collect();
+            let distinct: BTreeSet<&str> = members.iter().map(|(name, _)| name.as_ref()).collect();
             (distinct.len() == members.len()).then_some(members)
         }
         _ => None,
@@ -74,11 +80,11 @@ pub(super) fn members(value: &Value) -> Option<Vec<(String, Value)>> {
 
 /// The name of a list's element: its path or name; of a flag what is before its value. A list of
 /// other words is one value.
-fn name_of(element: &Value) -> Option<String> {
+fn name_of(element: &Value) -> Option<&str> {
     if let Some(text) = element.as_str() {
-        return text.starts_with("--").then(|| text.split_once('=').map_or(text, |(flag, _)| flag).to_owned());
+        return text.starts_with("--").then(|| text.split_once('=').map_or(text, |(flag, _)| flag));
     }
-    NAMES.into_iter().find_map(|key| element.get(key)?.as_str()).map(ToOwned::to_owned)
+    NAMES.into_iter().find_map(|key| element.get(key)?.as_str())
 }
 
 #[cfg(test)]

@@ -9,7 +9,11 @@
 mod affected;
 mod check;
 mod compare;
+#[cfg(test)]
+mod dry_parse_tests;
 mod origin;
+#[cfg(test)]
+mod random_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -18,8 +22,9 @@ use std::sync::Arc;
 
 pub use affected::Affected;
 pub use check::{Purpose, Verdict};
-pub use origin::NodeValue;
+pub use origin::{NodeValue, Origins};
 
+use crate::bootstrap::step_ids::NODE_CONFIG;
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
@@ -82,15 +87,20 @@ impl Forecast {
     /// An error where any phase would refuse these settings. Where only a run makes hosts known,
     /// one of each role is imagined.
     pub(super) fn check(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<()> {
-        let imagine = |dir: PathBuf| Store::imagined(dir.clone(), dir, is_taken_over);
-        let cluster = Arc::new(Cluster::imagined(settings, source.clone(), state_dir, imagine)?);
+        Self::rehearse(settings, source, state_dir).map(drop)
+    }
+
+    /// The cluster with all that the phases would make of these settings.
+    fn rehearse(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Arc<Cluster>> {
+        let cluster = imagine(settings, source, state_dir, None)?;
         Engine::simulate(&cluster.store, &bootstrap::provision_phase(&cluster)?)?;
         if cluster.find_inventory()?.is_none() {
             cluster.write_inventory(&imagined_inventory(&cluster))?;
         }
         bootstrap::assume_facts(&cluster)?;
         Engine::simulate(&cluster.store, &bootstrap::phase(&cluster)?)?;
-        Engine::simulate(&cluster.store, &addons::phase(&cluster)?).map(drop)
+        Engine::simulate(&cluster.store, &addons::phase(&cluster)?)?;
+        Ok(cluster)
     }
 
     /// What the same cluster would become with other settings, its name included.
@@ -98,9 +108,29 @@ impl Forecast {
         Self::simulate(settings, &self.source, &self.state_dir, Some(&self.real))
     }
 
+    /// What one node's config alone would become with other settings, wherever the node then has
+    /// another name; none where it would not be there. Nothing else is computed for it.
+    pub(super) fn node_with(&self, settings: &Settings, node: &str) -> Result<Option<String>> {
+        let cluster = self.imagine(settings)?;
+        Engine::simulate_only(&cluster.store, &bootstrap::provision_phase(&cluster)?, |_| true)?;
+        let Some(inventory) = cluster.find_inventory()? else { return Ok(None) };
+        let names: BTreeSet<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).collect();
+        let Some(name) = self.counterpart(node, &names).filter(|name| names.contains(name)) else { return Ok(None) };
+        bootstrap::assume_facts(&cluster)?;
+        let own = NODE_CONFIG.on(name);
+        let is_chosen = |id: &StepId| *id == own || id.on_any_host() != NODE_CONFIG;
+        Engine::simulate_only(&cluster.store, &bootstrap::phase(&cluster)?, is_chosen)?;
+        let bytes = cluster.store.read(Self::node_file(name))?;
+        Ok(bytes.map(|bytes| unknown::shown(&String::from_utf8_lossy(&bytes)).into_owned()))
+    }
+
+    /// The same cluster with other settings, of which nothing is computed yet.
+    fn imagine(&self, settings: &Settings) -> Result<Arc<Cluster>> {
+        imagine(settings, &self.source, &self.state_dir, Some(&self.real))
+    }
+
     fn simulate(settings: &Settings, source: &TreeSource, state_dir: &Path, real: Option<&Path>) -> Result<Self> {
-        let imagine = |dir: PathBuf| Store::imagined(dir.clone(), real.map_or(dir, Path::to_owned), is_taken_over);
-        let cluster = Arc::new(Cluster::imagined(settings, source.clone(), state_dir, imagine)?);
+        let cluster = imagine(settings, source, state_dir, real)?;
         let (mut steps, mut tasks) = (Vec::new(), BTreeMap::new());
         let mut simulate = |phase: Phase| -> Result<()> {
             tasks.extend(Engine::simulate(&cluster.store, &phase)?);
@@ -177,6 +207,13 @@ impl Forecast {
         paths.dedup();
         paths.into_iter().cloned().collect()
     }
+}
+
+/// The cluster of these settings over a directory with nothing in it but what is taken over of the
+/// one that is there.
+fn imagine(settings: &Settings, source: &TreeSource, state_dir: &Path, real: Option<&Path>) -> Result<Arc<Cluster>> {
+    let store = |dir: PathBuf| Store::imagined(dir.clone(), real.map_or(dir, Path::to_owned), is_taken_over);
+    Cluster::imagined(settings, source.clone(), state_dir, store).map(Arc::new)
 }
 
 /// Hosts of a cloud before it has made them.

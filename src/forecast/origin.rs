@@ -1,12 +1,15 @@
 //! Which settings decide the values of a node config, found by trial.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::Forecast;
 use super::affected::{node_place, unfold};
 use super::compare::{NAMES, Way, differences, members};
+use crate::config::{Setting, Settings};
+use crate::error::{Error, Result};
+use crate::node::layout;
 
 /// One value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,42 +29,199 @@ impl Forecast {
         crate::bootstrap::node_config::file_of(node)
     }
 
-    /// All values of the node config in `text` of a node, each with those settings among the
-    /// trials, forecasts for another value of the named setting, that change it.
-    #[must_use]
-    pub fn node_values(&self, node: &str, text: &str, trials: &[(String, Self)]) -> Vec<NodeValue> {
-        let parse = |text: &str| serde_json::from_str(text).map(unfold).unwrap_or_default();
-        let own: Value = self.files.get(&Self::node_file(node)).map(|text| parse(text)).unwrap_or_default();
-        let mut reached: Vec<(&String, Way)> = Vec::new();
-        for (setting, trial) in trials {
-            // A node that would not be there at all says nothing about its values.
-            let Some(other) = self.counterpart(node, trial).and_then(|node| trial.files.get(&Self::node_file(node)))
-            else {
-                continue;
-            };
-            reached.extend(differences(&own, &parse(other)).into_iter().map(|way| (setting, way)));
+    /// Which settings decide which values of a node, found by trial.
+    pub fn origins(&self, settings: &Settings, node: &str) -> Result<Origins> {
+        let mut search = Search::new(self, settings, node);
+        let acts = |setting: &Setting| settings.schema().acts_on(&setting.name, &settings.target());
+        let mut later = Vec::new();
+        for Setting { name, .. } in settings.list().into_iter().filter(acts) {
+            let mut values = search.values(&name)?;
+            // Where the tree says where it goes, it goes there, and rarely elsewhere.
+            if settings.destinations(&name)?.is_empty() {
+                search.try_alone(&mut values);
+            }
+            later.push(values);
         }
+        // The other values of all settings: the next one of each.
+        while later.iter().any(|values| !values.is_empty()) {
+            let round: Vec<Trial> = later.iter_mut().filter_map(Vec::pop).collect();
+            search.try_together(&round);
+        }
+        Ok(search.origins)
+    }
+
+    /// The same node in another forecast with these hosts, which may have given it another name.
+    pub(super) fn counterpart<'a>(&self, node: &'a str, hosts: &BTreeSet<&'a str>) -> Option<&'a str> {
+        if hosts.contains(node) || hosts.len() != self.hosts.len() {
+            return Some(node);
+        }
+        let at = self.hosts.keys().position(|name| name == node)?;
+        hosts.iter().nth(at).copied()
+    }
+}
+
+/// What trials have shown of the values of one node.
+pub struct Origins {
+    /// Each setting with the ways to the values that change with it.
+    reached: BTreeMap<String, BTreeSet<Way>>,
+    /// How many node configs were computed for it.
+    pub trials: usize,
+}
+
+impl Origins {
+    /// All values of the node config in `text`, each with the settings that change it.
+    #[must_use]
+    pub fn node_values(&self, text: &str) -> Vec<NodeValue> {
         let mut leaves = Vec::new();
         collect_leaves(&parse(text), &mut Way::new(), &mut leaves);
         let origin = |way: &Way| -> BTreeSet<String> {
-            reached
-                .iter()
-                .filter(|(_, changed)| way.starts_with(changed) || changed.starts_with(way))
-                .map(|(name, _)| (*name).clone())
-                .collect()
+            let touches = |changed: &Way| way.starts_with(changed) || changed.starts_with(way);
+            let deciding = self.reached.iter().filter(|(_, reached)| reached.iter().any(touches));
+            deciding.map(|(name, _)| name.clone()).collect()
         };
         leaves.into_iter().map(|(way, value)| NodeValue { place: label(&way), settings: origin(&way), value }).collect()
     }
 }
 
-impl Forecast {
-    /// The same node in another forecast, which may have given it another name.
-    fn counterpart<'a>(&self, node: &'a str, other: &'a Self) -> Option<&'a str> {
-        if other.hosts.contains_key(node) || other.hosts.len() != self.hosts.len() {
-            return Some(node);
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).map(unfold).unwrap_or_default()
+}
+
+/// A setting with another value than it has.
+type Trial = (String, String);
+
+/// The search for origins. Values of many settings are tried together, and in halves where
+/// anything differs that none of them is known to reach: a setting with a `sets` comment the places
+/// that it names, any other one what its first value has reached alone.
+struct Search<'a> {
+    forecast: &'a Forecast,
+    settings: &'a Settings,
+    node: &'a str,
+    /// The node config that the settings make, and what is in it.
+    own: (&'a str, Value),
+    origins: Origins,
+}
+
+/// A setting that reaches more values than these would hide what others reach.
+const FAR: usize = 8;
+
+impl<'a> Search<'a> {
+    fn new(forecast: &'a Forecast, settings: &'a Settings, node: &'a str) -> Self {
+        let own = forecast.files.get(&Forecast::node_file(node)).map_or("", String::as_str);
+        Self {
+            forecast,
+            settings,
+            node,
+            own: (own, parse(own)),
+            origins: Origins { reached: BTreeMap::new(), trials: 0 },
         }
-        let at = self.hosts.keys().position(|name| name == node)?;
-        other.hosts.keys().nth(at).map(String::as_str)
+    }
+
+    /// The values of a setting that are right by themselves, the last one first: a wrong one would
+    /// spoil the trials of others.
+    fn values(&self, name: &str) -> Result<Vec<Trial>> {
+        let values = self.settings.other_values(name)?.into_iter().rev();
+        let right = values.filter(|value| self.settings.may_be(name, value));
+        Ok(right.map(|value| (name.to_owned(), value)).collect())
+    }
+
+    /// Tries the first value that can be turned up, and all where the setting reaches far.
+    fn try_alone(&mut self, values: &mut Vec<Trial>) {
+        while let Some(trial) = values.pop() {
+            let Ok(Some(ways)) = self.differences(std::slice::from_ref(&trial)) else { continue };
+            let reached = self.origins.reached.entry(trial.0).or_default();
+            reached.extend(ways);
+            if reached.len() <= FAR {
+                break;
+            }
+        }
+    }
+
+    fn try_together(&mut self, trials: &[Trial]) {
+        let found = self.differences(trials);
+        if let [(name, _)] = trials {
+            let ways = found.ok().flatten().unwrap_or_default();
+            return self.origins.reached.entry(name.clone()).or_default().extend(ways);
+        }
+        let (one, others): (Vec<Trial>, Vec<Trial>) = match found {
+            Ok(Some(ways)) if self.is_explained(trials, &ways) => return,
+            // What is refused is one setting's value, most often by itself.
+            Err(error) if self.refused(trials, &error).is_some() => {
+                let name = self.refused(trials, &error);
+                trials.iter().cloned().partition(|(one, _)| name.as_deref() == Some(one))
+            }
+            _ => {
+                let (first, second) = trials.split_at(trials.len() / 2);
+                (first.to_vec(), second.to_vec())
+            }
+        };
+        self.try_together(&one);
+        self.try_together(&others);
+    }
+
+    /// The one of these settings that an error is about.
+    fn refused(&self, trials: &[Trial], error: &Error) -> Option<String> {
+        let name = self.settings.as_problem(error).symbol?;
+        trials.iter().any(|(one, _)| *one == name).then_some(name)
+    }
+
+    /// Whether all that differs is known, or named by one of these settings, which then is known to
+    /// reach it.
+    fn is_explained(&mut self, trials: &[Trial], ways: &BTreeSet<Way>) -> bool {
+        let mut is_explained = true;
+        for way in ways {
+            if self.is_known(trials, way) {
+                continue;
+            }
+            match self.who_names(trials, way) {
+                Some(name) => drop(self.origins.reached.entry(name).or_default().insert(way.clone())),
+                None => is_explained = false,
+            }
+        }
+        is_explained
+    }
+
+    /// Whether one of these settings is known to reach a value.
+    fn is_known(&self, trials: &[Trial], way: &Way) -> bool {
+        let reached = trials.iter().filter_map(|(name, _)| self.origins.reached.get(name)).flatten();
+        reached.into_iter().any(|known| way.starts_with(known))
+    }
+
+    /// The one of these settings that names the place in a `sets` comment; none where several do.
+    fn who_names(&self, trials: &[Trial], way: &Way) -> Option<String> {
+        let (kind, place) = node_place(way);
+        let names = |name: &&String| {
+            let destinations = self.settings.destinations(name).unwrap_or_default();
+            destinations.iter().any(|destination| is_at(destination, kind, &place))
+        };
+        let mut naming = trials.iter().map(|(name, _)| name).filter(names);
+        naming.next().filter(|_| naming.next().is_none()).cloned()
+    }
+
+    /// What differs with these values; none where they alter nothing or are wrong, or the node
+    /// would not be there at all. An error where they cannot be turned up.
+    fn differences(&mut self, trials: &[Trial]) -> Result<Option<BTreeSet<Way>>> {
+        let values: Vec<(&str, &str)> = trials.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let Some(variant) = self.settings.assume(&values) else { return Ok(None) };
+        let Some(other) = self.forecast.node_with(&variant, self.node)? else { return Ok(None) };
+        self.origins.trials += 1;
+        let (text, own) = &self.own;
+        Ok(Some(if other == *text { BTreeSet::new() } else { differences(own, &parse(&other)) }))
+    }
+}
+
+/// Whether a destination (`kubelet maxPods`, `etcd --name`) is this place of a node, or around it.
+fn is_at(destination: &str, kind: &str, place: &str) -> bool {
+    match (kind, destination.split_once(' '), place.split_once(": ")) {
+        ("flag", ..) => destination == place,
+        ("file", Some((component, field)), Some((path, at))) => {
+            let is_within = at.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            let is_requested = field.strip_prefix("request.").is_some_and(|resource| {
+                at.ends_with(&format!(".resources.requests.{resource}")) && layout::static_pod(path) == Some(component)
+            });
+            is_requested || is_within && path.contains(&format!("/{component}/"))
+        }
+        _ => false,
     }
 }
 
@@ -89,7 +249,7 @@ fn collect_leaves(value: &Value, way: &mut Way, leaves: &mut Vec<(Way, String)>)
         return;
     };
     for (name, value) in members {
-        way.push(name);
+        way.push(name.into_owned());
         collect_leaves(&value, way, leaves);
         way.pop();
     }
@@ -104,5 +264,40 @@ fn shown(way: &[String], value: &Value) -> String {
         (Some(text), _) => text.trim_end().to_owned(),
         (None, [.., field]) if field == "mode" => value.as_u64().map_or_else(String::new, |mode| format!("{mode:04o}")),
         (None, _) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+    use crate::config::TreeSource;
+
+    const NODE: &str = "kubernetes-worker-0";
+
+    /// What every value of every setting alone reaches.
+    fn try_each(forecast: &Forecast, settings: &Settings) -> Origins {
+        let mut search = Search::new(forecast, settings, NODE);
+        for Setting { name, .. } in settings.list() {
+            for trial in search.values(&name).unwrap() {
+                let ways = search.differences(&[trial]).ok().flatten().unwrap_or_default();
+                search.origins.reached.entry(name.clone()).or_default().extend(ways);
+            }
+        }
+        search.origins
+    }
+
+    #[test]
+    fn few_node_configs_tell_what_one_for_each_value_would() {
+        let (source, dir) = (TreeSource::embedded(), tempfile::tempdir().unwrap());
+        let settings = Settings::defaults(&source).unwrap();
+        let forecast = Forecast::of(&settings, &source, dir.path()).unwrap();
+        let (few, each) = (forecast.origins(&settings, NODE).unwrap(), try_each(&forecast, &settings));
+        assert!(few.trials <= 170 && each.trials > 2 * few.trials, "{} for {}", few.trials, each.trials);
+        let text = &forecast.files[&Forecast::node_file(NODE)];
+        let values = few.node_values(text);
+        assert_eq!(values, each.node_values(text));
+        let decided = values.iter().filter(|value| !value.settings.is_empty()).count();
+        assert!(decided > 60, "{decided}");
     }
 }

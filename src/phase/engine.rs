@@ -123,6 +123,11 @@ impl<'a> Engine<'a> {
         plan::simulate(store, phase)
     }
 
+    /// What only the chosen tasks would leave there.
+    pub fn simulate_only(store: &Store, phase: &Phase, is_chosen: impl Fn(&StepId) -> bool) -> Result<()> {
+        plan::simulate_only(store, phase, is_chosen)
+    }
+
     /// Runs what is not proven done.
     pub fn run(&mut self, phase: &Phase) -> Result<Summary> {
         let start = Instant::now();

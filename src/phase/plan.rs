@@ -136,6 +136,15 @@ pub(super) fn simulate(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Opti
     in_order(&tasks).into_iter().map(simulate).collect()
 }
 
+/// The same for the chosen tasks alone, and without a look at their inputs: what they leave there
+/// is all that is asked for.
+pub(super) fn simulate_only(store: &Store, phase: &Phase, is_chosen: impl Fn(&StepId) -> bool) -> Result<()> {
+    let actions = phase.all_actions(store)?;
+    let tasks = expand(phase);
+    let chosen = in_order(&tasks).into_iter().map(|at| &tasks[at]).filter(|task| is_chosen(&task.id));
+    chosen.map(|task| actions[task.step].as_ref().simulate(task.id.host()).map(drop)).collect()
+}
+
 /// What a run would do with each step. Changes nothing and needs no lock, provided that the phase
 /// works on a directory that is a [shadow](Store::shadow) or imagined: what earlier steps would
 /// write there is what later ones are judged by. `before` is the first step of an earlier phase

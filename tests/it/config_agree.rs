@@ -248,3 +248,20 @@ fn a_file_with_a_secret_that_others_may_read_is_refused_before_anything() {
     mode(0o600);
     assert!(!test_env.run(&["config", "check"]).out.contains(words));
 }
+
+/// From the setting as from the user's own overrides, in the same words; nothing is refused.
+#[test]
+fn a_gate_that_the_next_version_removes_is_told_of_by_check_and_plan() {
+    let test_env = TestEnv::new("");
+    test_env.write("overrides.yaml", "kube-apiserver:\n  feature-gates: GangScheduling=true\n");
+    test_env.ok(&["config", "set", "phase2.kubernetes_version=1.36.3"]);
+    for (name, value) in [("phase2.feature_gates", "GangScheduling=true"), ("phase2.overrides", "overrides.yaml")] {
+        let set = format!("{name}={value}");
+        let words = format!("{name}: Kubernetes 1.37 no longer has the gate GangScheduling");
+        let check = test_env.run(&["config", "check", "--set", &set]).out;
+        assert!(check.lines().any(|line| line.starts_with("notice: ") && line.contains(&words)), "{check}");
+        let plan = test_env.run(&["plan", "--set", &set]);
+        assert!(plan.code == 0 && plan.err.contains(&words), "{}", plan.err);
+    }
+    assert!(!test_env.ok(&["plan"]).err.contains("no longer has"));
+}

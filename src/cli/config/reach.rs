@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::ConfigContext;
 use super::view::find_store;
-use crate::config::{Setting, Settings};
+use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::forecast::{Affected, Forecast, NodeValue};
 use crate::phase::StepId;
@@ -94,16 +94,10 @@ pub(super) fn show_node(context: &ConfigContext<'_>, node: &str) -> Result<()> {
     let settings = context.settings()?;
     let forecast = forecast(context, &settings)?;
     let text = find_text(context, &forecast, node)?;
-    let mut trials = Vec::new();
-    let acted_on = |setting: &Setting| settings.schema().acts_on(&setting.name, &settings.target());
-    for setting in settings.list().into_iter().filter(acted_on) {
-        let variants = settings.variants(&setting.name)?.into_iter();
-        let others = variants.filter_map(|variant| forecast.with(&variant).ok());
-        trials.extend(others.map(|forecast| (setting.name.clone(), forecast)));
-    }
-    let mut values = forecast.node_values(node, &text, &trials);
+    let origins = forecast.origins(&settings, node)?;
+    let mut values = origins.node_values(&text);
     let expected = forecast.files.get(&Forecast::node_file(node)).map_or("", String::as_str);
-    let outdated = drop_outdated_origins(&mut values, &forecast.node_values(node, expected, &trials));
+    let outdated = drop_outdated_origins(&mut values, &origins.node_values(expected));
     if outdated > 0 {
         context
             .printer
