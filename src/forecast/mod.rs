@@ -44,10 +44,15 @@ fn is_taken_over(path: &Path) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or_default();
     match folder {
         "ssh" | "ssh/hosts" | "outputs/facts" => true,
-        "pki" => name == "ca.crt" || name.starts_with("token-"),
+        "pki" => is_authority(name) || name.starts_with("token-"),
         "outputs" => ["provision.json", "artifacts.json", "etcd.json"].contains(&name),
         _ => false,
     }
+}
+
+/// The certificates of the cluster's authority, and which of them there are.
+fn is_authority(name: &str) -> bool {
+    name == "ca.crt" || name == "keysets.json" || (name.starts_with("ca-") && name.ends_with(".crt"))
 }
 
 /// One forecast.
