@@ -54,7 +54,7 @@ pub fn node_of(path: &str) -> Option<&str> {
 }
 
 /// The node config that was written for a host; none where there is none of this version.
-pub(super) fn find_written(cluster: &Cluster, host: &str) -> Result<Option<NodeConfig>> {
+pub fn find_written(cluster: &Cluster, host: &str) -> Result<Option<NodeConfig>> {
     let bytes = cluster.store.read(file_of(host))?.unwrap_or_default();
     Ok(NodeConfig::parse("", &String::from_utf8_lossy(&bytes)).ok())
 }

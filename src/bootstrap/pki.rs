@@ -35,7 +35,7 @@ use super::subject;
 /// The life of a leaf certificate where nothing else is said.
 pub const LEAF_LIFE: Duration = Duration::from_hours(365 * 24);
 /// Certificates begin this long before they are made: clocks of hosts differ.
-const BACK_DATE: Duration = Duration::from_hours(1);
+pub const BACK_DATE: Duration = Duration::from_hours(1);
 
 /// One of the cluster's authorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -406,7 +406,9 @@ pub(super) fn end_of(pem: &str) -> Option<ASN1Time> {
     Some(certificate.validity().not_after)
 }
 
-fn hosts_of(certificate: &X509Certificate<'_>) -> Vec<String> {
+/// The DNS names and addresses at which a certificate serves, sorted.
+#[must_use]
+pub fn hosts_of(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(names)) = certificate.subject_alternative_name() else { return Vec::new() };
     let hosts = names.value.general_names.iter().filter_map(|name| match name {
         GeneralName::DNSName(name) => Some((*name).to_owned()),

@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory, Role};
 use crate::phase::StepId;
-use crate::state::State;
+use crate::state::{State, Store};
 
 use super::keyset::{ItemState, Keyset, KeysetName};
 use super::node_config::find_written;
@@ -67,6 +68,47 @@ pub fn list(cluster: &Cluster, names: &[KeysetName]) -> Result<Vec<ListedItem>> 
                 let ends = ends(&pki, keyset, item.id)?;
                 found.push(ListedItem { keyset, id: item.id, state: item.state, created: item.created, ends, files });
             }
+        }
+    }
+    Ok(found)
+}
+
+/// An item of an authority.
+#[derive(Clone, Debug)]
+pub struct AuthorityItem {
+    /// Its keyset.
+    pub keyset: KeysetName,
+    /// Its number.
+    pub id: u32,
+    /// What it is used for.
+    pub state: ItemState,
+    /// Its file below `pki/`, without ending.
+    pub file: String,
+    /// When it ends, in seconds since 1970.
+    pub ends: i64,
+    der: Vec<u8>,
+}
+
+impl AuthorityItem {
+    /// Whether it signed this certificate.
+    #[must_use]
+    pub fn has_signed(&self, certificate: &X509Certificate<'_>) -> bool {
+        X509Certificate::from_der(&self.der)
+            .is_ok_and(|(_, own)| certificate.verify_signature(Some(own.public_key())).is_ok())
+    }
+}
+
+/// All items of authorities that are here.
+pub fn authorities(store: &Store) -> Result<Vec<AuthorityItem>> {
+    let pki = Pki::new(store);
+    let mut found = Vec::new();
+    for keyset in KeysetName::ALL.into_iter().filter(|name| name.authority().is_some()) {
+        for item in pki.keyset(keyset)?.items {
+            let file = keyset.file(item.id);
+            let Some(der) = pki.certificate(&file)? else { continue };
+            let ends = X509Certificate::from_der(&der).map(|(_, own)| own.validity().not_after.timestamp());
+            let ends = ends.unwrap_or_default();
+            found.push(AuthorityItem { keyset, id: item.id, state: item.state, file, ends, der });
         }
     }
     Ok(found)
