@@ -267,3 +267,7 @@ pub const fn restarts(name: KeysetName, verb: Verb) -> &'static [&'static str] {
         (KeysetName::ServiceAccount, _) => &[API_SERVER],
     }
 }
+
+#[cfg(test)]
+#[path = "rotation_tests.rs"]
+mod tests;
