@@ -52,7 +52,11 @@ fn renewals_are_spread_over_a_tenth_of_the_life_and_stay_where_they_are() {
     let busiest = hosts.iter().map(|day| hosts.iter().filter(|other| *other == day).count()).max();
     assert!(busiest < Some(20), "of 200 hosts {busiest:?} are renewed on one day: {hosts:?}");
     assert_ne!(rest("etcd-peer-a"), rest("etcd-server-a"), "nor are all of one host");
-    assert_eq!([rest("kubelet-worker-0"), rest("kubelet-worker-1"), rest("admin")], [115, 116, 101], "the same for ever");
+    assert_eq!(
+        [rest("kubelet-worker-0"), rest("kubelet-worker-1"), rest("admin")],
+        [115, 116, 101],
+        "the same for ever"
+    );
 }
 
 #[test]
@@ -129,6 +133,14 @@ fn an_authority_of_ones_own_signs_what_openssl_verifies() {
     let other = Pki { settings: other, work_dir: dir.path(), ..Pki::new(&store) };
     let error = other.ensure_authority(Authority::Cluster, "c").unwrap_err();
     assert!(error.message().contains("the cluster has another authority"), "{}", error.message());
+    let name = KeysetName::KubernetesCa;
+    other.make_item(name, 2, "c").unwrap();
+    other.write_keyset(name, other.keyset(name).unwrap().create(name, Timestamp::now()).unwrap()).unwrap();
+    other.ensure_authority(Authority::Cluster, "c").unwrap();
+    assert_eq!(other.text("ca-2", "crt").unwrap().replace('\r', ""), read("root.crt"));
+    assert!(!other.ensure_leaf(&leaf()).unwrap(), "the one before signs until the other is promoted");
+    let error = other.make_item(name, 3, "c").unwrap_err();
+    assert!(error.message().contains("names the authority that is item 2 already"), "{}", error.message());
 }
 
 #[test]

@@ -5,24 +5,31 @@
 //! signs, and it has signed everything again before the old one is distrusted. So a step is
 //! refused as long as a host has not got what the step before has changed: the node config as it
 //! would be computed now must be the one that was written, and the host's last step must have
-//! ended well with it.
+//! ended well with it. Kubelets get their client certificates by themselves, so hosts are asked for
+//! these before the authority that signed them is distrusted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::cluster::Cluster;
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use crate::inventory::{Host, Inventory, Role};
+use crate::parallel;
 use crate::phase::StepId;
 use crate::state::{State, Store};
 
+use super::host_connection::HostConnection;
 use super::keyset::{ItemState, Keyset, KeysetName};
 use super::node_config::find_written;
 use super::node_context::NodeContext;
 use super::pki::{Pki, end_of};
+
+/// How many hosts are asked at once.
+const PARALLEL: usize = 16;
 
 /// What a command does with an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +191,13 @@ fn require(
     }
     // An item that never was the primary has signed nothing.
     let has_signed = verb == Verb::Promote || id < keyset.primary();
+    if (name, verb) == (KeysetName::KubernetesCa, Verb::Distrust) && has_signed {
+        let kubelets = find_kubelets(cluster, &inventory, id)?;
+        if !kubelets.is_empty() {
+            let error = Error::precondition(format!("{what}: kubelets use client certificates that it signed"));
+            return Err(error.evidence_of(kubelets).hint("docs/certificates.md says how a kubelet gets another one"));
+        }
+    }
     let unseen = if has_signed { unseen(name, verb, !inventory.groups.is_empty()) } else { Vec::new() };
     if unseen.is_empty() || confirmed {
         return Ok(());
@@ -203,10 +217,7 @@ fn unseen(name: KeysetName, verb: Verb, has_groups: bool) -> Vec<&'static str> {
         unseen.push("hosts of node groups have been replaced since the last `turnup up`");
     }
     unseen.extend(match (verb, name) {
-        (Verb::Distrust, KeysetName::KubernetesCa) => &[
-            "every kubelet has a client certificate of the new primary",
-            "nothing outside uses a kubeconfig that was issued before",
-        ][..],
+        (Verb::Distrust, KeysetName::KubernetesCa) => &["nothing outside uses a kubeconfig that was issued before"][..],
         (Verb::Distrust, KeysetName::ServiceAccount) => {
             &["every token of a pod was renewed (an hour), and no Secret holds one"][..]
         }
@@ -216,6 +227,34 @@ fn unseen(name: KeysetName, verb: Verb, has_groups: bool) -> Vec<&'static str> {
         _ => &[],
     });
     unseen
+}
+
+/// The hosts whose kubelet's client certificate this item signed, and those that do not tell.
+fn find_kubelets(cluster: &Cluster, inventory: &Inventory, id: u32) -> Result<Vec<String>> {
+    let authorities = authorities(&cluster.store)?;
+    let item = authorities.iter().find(|one| (one.keyset, one.id) == (KeysetName::KubernetesCa, id));
+    let ask = |host: &Host| -> Result<Option<String>> {
+        match HostConnection::for_proof(cluster, host).and_then(|connection| connection.kubelet_certificate()) {
+            Ok(pem) => Ok(judge_kubelet(&pem, item).map(|why| format!("{}: {why}", host.name))),
+            Err(error) if error.class() == Class::Interrupted => Err(error),
+            Err(error) => Ok(Some(format!("{} does not tell: {}", host.name, error.message()))),
+        }
+    };
+    let answers = parallel::map(&inventory.hosts, PARALLEL, ask);
+    answers.into_iter().filter_map(Result::transpose).collect()
+}
+
+fn judge_kubelet(pem: &str, item: Option<&AuthorityItem>) -> Option<&'static str> {
+    let Some(pem) = Pem::iter_from_buffer(pem.as_bytes()).flatten().next() else {
+        return Some("its kubelet has no client certificate");
+    };
+    match pem.parse_x509() {
+        Ok(certificate) if item.is_some_and(|item| item.has_signed(&certificate)) => {
+            Some("its kubelet's client certificate is of this item")
+        }
+        Ok(_) => None,
+        Err(_) => Some("its kubelet's client certificate is damaged"),
+    }
 }
 
 /// The hosts that have not got what the last run was to bring, each with the reason.
