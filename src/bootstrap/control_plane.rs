@@ -164,7 +164,7 @@ impl ControlPlane<'_> {
             );
         let control_plane = &settings.control_plane;
         let own = API_SERVER.file(TOKEN_KEY);
-        let is_key = |path: &&str| path.starts_with(&own) && path.ends_with(".pub");
+        let is_key = |path: &&str| path.strip_suffix(".pub").is_some_and(|path| path.starts_with(&own));
         let keys = files.iter().map(|file| file.path.as_str()).filter(is_key);
         let flags = keys.fold(flags, |flags, key| flags.add("service-account-key-file", key));
         let mut flags = self

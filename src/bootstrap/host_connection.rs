@@ -64,8 +64,8 @@ impl<'a> HostConnection<'a> {
         document::parse(&format!("the facts of {}", self.host.name), &output.stdout)
     }
 
-    /// The certificate with which the host's kubelet is a client of the API, in PEM. Its key is in the
-    /// same file, and stays there.
+    /// The certificate with which the host's kubelet is a client of the API, in PEM. Its key is in
+    /// the same file, and stays there.
     pub(super) fn kubelet_certificate(&self) -> Result<String> {
         const CERTIFICATE: &str = "/-----BEGIN CERTIFICATE-----/,/-----END CERTIFICATE-----/p";
         Ok(self.ssh.run(&["sed", "-n", CERTIFICATE, CLIENT_CERTIFICATE])?.stdout)

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Document, Fields};
 use crate::error::{Error, Result};
 
-use super::pki::Authority;
+use super::authority::Authority;
 
 /// Where the keysets with several items are written down, below the cluster's directory.
 pub(super) const FILE: &str = "pki/keysets.json";
@@ -138,6 +138,9 @@ pub struct Item {
     /// When it was made; unknown of the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
+    /// When it was first promoted; none of the first one, which was the primary from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promoted: Option<Timestamp>,
 }
 
 /// The items of one name, in the order of their numbers.
@@ -150,7 +153,7 @@ pub struct Keyset {
 
 impl Default for Keyset {
     fn default() -> Self {
-        Self { items: vec![Item { id: FIRST, state: ItemState::Primary, created: None }] }
+        Self { items: vec![Item { id: FIRST, state: ItemState::Primary, created: None, promoted: None }] }
     }
 }
 
@@ -197,7 +200,7 @@ impl Keyset {
                 .hint(format!("turnup keyset {next} {name} {other}")));
         }
         let mut items = self.items.clone();
-        items.push(Item { id: self.next(), state: ItemState::Trusted, created: Some(now) });
+        items.push(Item { id: self.next(), state: ItemState::Trusted, created: Some(now), promoted: None });
         Ok(Self { items })
     }
 
@@ -235,11 +238,21 @@ impl Keyset {
                 .hint(format!("turnup keyset distrust {name} {id}; then turnup keyset create {name}")));
         }
         let primary = self.primary();
-        Ok(self.with(|item| match item.id {
+        let mut promoted = self.with(|item| match item.id {
             other if other == id => ItemState::Primary,
             other if other == primary => ItemState::Trusted,
             _ => item.state,
-        }))
+        });
+        for item in promoted.items.iter_mut().filter(|item| item.id == id && id != FIRST) {
+            item.promoted.get_or_insert(now);
+        }
+        Ok(promoted)
+    }
+
+    /// Whether the item was the primary once, so that something of it may still be in use.
+    #[must_use]
+    pub fn has_signed(&self, id: u32) -> bool {
+        self.items.iter().any(|item| item.id == id && (id == FIRST || item.promoted.is_some()))
     }
 
     /// Without trust in this item, which is kept.
@@ -285,7 +298,12 @@ impl Document for Keysets {
     const REMEDY: &'static str = "put it back from a backup of the cluster's directory";
 
     fn fields() -> Fields {
-        Fields::new(&[("schema", "text"), ("keysets.*.items[].state", "word"), ("keysets.*.items[].created", "word")])
+        Fields::new(&[
+            ("schema", "text"),
+            ("keysets.*.items[].state", "word"),
+            ("keysets.*.items[].created", "word"),
+            ("keysets.*.items[].promoted", "word"),
+        ])
     }
 
     fn check(&self, path: &str) -> Result<()> {
@@ -336,7 +354,10 @@ mod tests {
         assert_eq!(states(&distrusted.create(NAME, at(2)).unwrap())[2], (3, "trusted"), "no number comes again");
         // A rotation can be given up: before, and after the promotion.
         assert_eq!(states(&created.distrust(NAME, 2).unwrap()), [(1, "primary"), (2, "distrusted")]);
-        assert_eq!(promoted.promote(NAME, 1, None, at(8)).unwrap(), created);
+        let back = promoted.promote(NAME, 1, None, at(8)).unwrap();
+        assert_eq!(states(&back), states(&created));
+        let signed = |keyset: &Keyset| [1, 2].map(|id| keyset.has_signed(id));
+        assert_eq!([signed(&created), signed(&back)], [[true, false], [true, true]]);
     }
 
     #[test]

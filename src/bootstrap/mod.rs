@@ -7,6 +7,7 @@
 
 mod api;
 mod assets;
+mod authority;
 pub mod base_config;
 pub mod cloud_resources;
 mod component;

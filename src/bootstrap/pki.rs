@@ -5,8 +5,9 @@
 //! as `phase2.kubeconfig.lifetime` says. The cluster's authority may be the user's own. What is
 //! there, fits and is not about to expire is kept, so that a repeated run changes nothing; a key is
 //! written before its certificate, so that a crash between the two only repeats the signature.
-//! Authorities' keys stay here and on the control plane, never on a worker. Certificates of people
-//! ([`Pki::issue`]) are not kept here, and their keys are never written by this module.
+//! Which items of an authority sign and verify is the part of `keyset`: what fits is signed by the
+//! primary. Authorities' keys stay here and on the control plane, never on a worker. Certificates
+//! of people ([`Pki::issue`]) are not kept here, and their keys are never written by this module.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -26,6 +27,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::state::Store;
 use crate::unknown;
 
+pub use super::authority::Authority;
 use super::keyset::{FIRST, KeysetName};
 use super::own_authority::OwnAuthority;
 use super::private_key;
@@ -36,32 +38,6 @@ use super::subject;
 pub const LEAF_LIFE: Duration = Duration::from_hours(365 * 24);
 /// Certificates begin this long before they are made: clocks of hosts differ.
 pub const BACK_DATE: Duration = Duration::from_hours(1);
-
-/// One of the cluster's authorities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authority {
-    /// Signs the API server, kubelets and clients of the API.
-    Cluster,
-    /// Signs etcd's servers, peers and clients.
-    Etcd,
-    /// Signs the API server as a client of extension API servers.
-    FrontProxy,
-}
-
-impl Authority {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Cluster, Self::Etcd, Self::FrontProxy];
-
-    /// The file name below `pki/`, without ending.
-    #[must_use]
-    pub const fn file(self) -> &'static str {
-        match self {
-            Self::Cluster => "ca",
-            Self::Etcd => "etcd-ca",
-            Self::FrontProxy => "front-proxy-ca",
-        }
-    }
-}
 
 /// One certificate to issue.
 #[derive(Clone, Debug)]
@@ -352,7 +328,7 @@ impl<'a> Pki<'a> {
 #[must_use]
 pub fn rest_at_renewal(file: &str, life: Duration) -> Duration {
     let share = Sha256::digest(file).iter().take(4).fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
-    life / 3 - (life / 10).mul_f64(f64::from(share) / f64::from(u32::MAX))
+    (life / 3).saturating_sub((life / 10).mul_f64(f64::from(share) / f64::from(u32::MAX)))
 }
 
 /// The certificate in PEM that this authority signs for this key; `authority` is its own in PEM.

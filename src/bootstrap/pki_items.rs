@@ -93,7 +93,8 @@ impl Pki<'_> {
     }
 
     /// Takes the user's own authority, or keeps it. A renewed certificate of the same key takes the
-    /// place of the one before; another key is another item, which only `turnup keyset create` makes.
+    /// place of the one before; another key is another item, which only `turnup keyset create`
+    /// makes.
     pub(super) fn adopt(&self, own: &OwnAuthority) -> Result<()> {
         let name = KeysetName::KubernetesCa;
         if self.certificate(&name.file(FIRST))?.is_none() {
@@ -134,7 +135,8 @@ impl Pki<'_> {
         Ok(())
     }
 
-    /// Makes the files of an item: what is there of an attempt that did not come to its end is kept.
+    /// Makes the files of an item: what is there of an attempt that did not come to its end is
+    /// kept.
     pub(super) fn make_item(&self, name: KeysetName, item: u32, cluster: &str) -> Result<()> {
         let file = name.file(item);
         match name.authority() {

@@ -190,11 +190,12 @@ fn require(
         return Err(error.evidence_of(behind).hint("turnup up; then the same command again"));
     }
     // An item that never was the primary has signed nothing.
-    let has_signed = verb == Verb::Promote || id < keyset.primary();
+    let has_signed = verb == Verb::Promote || keyset.has_signed(id);
     if (name, verb) == (KeysetName::KubernetesCa, Verb::Distrust) && has_signed {
         let kubelets = find_kubelets(cluster, &inventory, id)?;
         if !kubelets.is_empty() {
-            let error = Error::precondition(format!("{what}: kubelets use client certificates that it signed"));
+            let error =
+                Error::precondition(format!("{what}: kubelets use client certificates that it signed, or do not tell"));
             return Err(error.evidence_of(kubelets).hint("docs/certificates.md says how a kubelet gets another one"));
         }
     }

@@ -108,7 +108,7 @@ fn a_step_restarts_what_it_says_and_no_trace_of_a_distrusted_item_is_left() {
 
 #[test]
 fn every_verifier_trusts_both_items_and_one_signs() {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for name in KeysetName::ALL {
         with_configs(&[], |configs| {
             let pki = Pki::of(configs.cluster);
@@ -124,7 +124,7 @@ fn every_verifier_trusts_both_items_and_one_signs() {
                             (true, false) => "1",
                             _ => "2",
                         };
-                        text += &format!("{name}.{end} {state}: {path}: {items}\n");
+                        lines.push(format!("{name}.{end} {state}: {path}: {items}"));
                     }
                 }
             }
@@ -139,10 +139,10 @@ fn every_verifier_trusts_both_items_and_one_signs() {
             };
             let plain = with_configs(&[], |configs| flags(&delivered(configs)));
             let more: Vec<String> = flags(&created).into_iter().filter(|flag| !plain.contains(flag)).collect();
-            text += &format!("{name} flags: {more:?}\n");
+            lines.push(format!("{name} flags: {more:?}"));
         });
     }
-    insta::assert_snapshot!(text);
+    insta::assert_snapshot!(lines.join("\n"));
 }
 
 fn json_of<'a>(contents: impl Iterator<Item = &'a Content>) -> Content {
@@ -184,4 +184,14 @@ fn an_item_whose_making_was_cut_off_is_taken_over() {
         assert_eq!(listed[1].files, ["pki/etcd-ca-2.crt", "pki/etcd-ca-2.key"].map(PathBuf::from));
         assert!(listed[1].ends > listed[1].created);
     });
+}
+
+#[test]
+fn what_turnup_does_not_see_is_asked_of_items_that_have_signed() {
+    let asked = |name, verb, groups| unseen(name, verb, groups).len();
+    let distrust = KeysetName::ALL.map(|name| asked(name, Verb::Distrust, false));
+    assert_eq!(distrust, [1, 0, 0, 1, 1], "kubeconfigs, tokens, Secrets");
+    assert_eq!(KeysetName::ALL.map(|name| asked(name, Verb::Promote, false)), [0; 5]);
+    // turnup does not log in to hosts of node groups.
+    assert_eq!(KeysetName::ALL.map(|name| asked(name, Verb::Promote, true)), [1, 0, 0, 0, 0]);
 }

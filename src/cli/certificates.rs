@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 /// Lists them.
-pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
     let list = CertificateList::read(open_cluster(global)?.as_ref())?;
     if printer.is_json() {
         return printer.json(&serde_json::to_value(&list).context("cannot write the list as JSON")?);

@@ -226,7 +226,7 @@ impl Command {
             Self::Logs(args) => logs::run(&args, global, printer),
             Self::SupportBundle(args) => support_bundle::run(&args, global, printer),
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
-            Self::Certificates(args) => certificates::run(&args, global, printer),
+            Self::Certificates(args) => certificates::run(args, global, printer),
             Self::Keyset(args) => keyset::run(&args, global, printer),
             Self::UserData(args) => user_data::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),

@@ -52,7 +52,8 @@ fn is_taken_over(path: &Path) -> bool {
 
 /// The certificates of the cluster's authority, and which of them there are.
 fn is_authority(name: &str) -> bool {
-    name == "ca.crt" || name == "keysets.json" || (name.starts_with("ca-") && name.ends_with(".crt"))
+    let item = name.strip_suffix(".crt").unwrap_or_default();
+    name == "keysets.json" || item == "ca" || item.starts_with("ca-")
 }
 
 /// One forecast.

@@ -250,8 +250,7 @@ impl Reader<'_> {
     }
 }
 
-/// A credential that was issued besides the administrator's, and has not ended longer ago than the journal
-/// remembers.
+/// A credential that was issued besides the administrator's, as the journal has it.
 fn person(credential: &Credential, now: Timestamp) -> Option<ListedCertificate> {
     let (begins, ends) = (credential.issued.as_second(), credential.expires.as_second());
     let renewed_by =

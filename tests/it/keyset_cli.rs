@@ -44,18 +44,18 @@ fn plain(text: &str) -> String {
 fn an_authority_is_rotated_in_three_steps_and_no_step_comes_too_early() {
     let [control_plane, worker] = ["10.125.0.1", "10.125.0.2"];
     let simulation = Simulation::new(2);
-    let mut said = refused(&simulation.run(&["keyset", "create", "kubernetes-ca"]));
+    let mut said = vec![refused(&simulation.run(&["keyset", "create", "kubernetes-ca"]))];
     assert!(!simulation.state("").exists(), "a refusal made a directory");
     simulation.ok(&["up"]);
     assert!(!simulation.state("pki/keysets.json").exists(), "a cluster that is not rotated has no list");
     let old = read(&simulation, "pki/ca.crt");
     let mut step = |verb: &str, more: &[&str]| {
         let ended = simulation.ok(&[&["keyset", verb, "kubernetes-ca"], more].concat());
-        said += &format!("\n\n{verb}:\n{}{}", ended.out, ended.err);
+        said.push(format!("{verb}:\n{}{}", ended.out, ended.err));
         // Asked for at once: no host has it yet.
         let next = if verb == "create" { "promote" } else { "distrust" };
         if verb != "distrust" {
-            said += &refused(&simulation.run(&["keyset", next, "kubernetes-ca"]));
+            said.push(refused(&simulation.run(&["keyset", next, "kubernetes-ca"])));
         }
         let plan = simulation.ok(&["plan"]).out;
         assert!(plan.contains("bootstrap/node-config@h0") && plan.contains("bootstrap/join@h1"), "{plan}");
@@ -80,8 +80,8 @@ fn an_authority_is_rotated_in_three_steps_and_no_step_comes_too_early() {
     let unseen = refused(&simulation.run(&["keyset", "distrust", "kubernetes-ca"]));
     step("distrust", &["1", "--confirmed"]);
     assert_eq!(trusted(), [[false, true]; 2]);
-    said += &format!("\n\ntoo early:\n{silent}\n{early}\n\nwithout --confirmed:\n{unseen}");
-    insta::assert_snapshot!("rotation", said);
+    said.push(format!("too early:\n{silent}\n{early}\n\nwithout --confirmed:\n{unseen}"));
+    insta::assert_snapshot!("rotation", said.join("\n\n"));
     insta::assert_snapshot!("keysets", plain(&simulation.ok(&["keyset", "list"]).out));
     let list: Value =
         serde_json::from_str(&simulation.ok(&["keyset", "list", "kubernetes-ca", "--output", "json"]).out).unwrap();
@@ -94,6 +94,11 @@ fn a_promotion_waits_for_a_host_whose_step_failed() {
     let simulation = Simulation::new(2);
     simulation.ok(&["up"]);
     simulation.ok(&["keyset", "create", "service-account"]);
+    simulation.ok(&["keyset", "create", "kubernetes-ca"]);
+    simulation.ok(&["render", "bootstrap", "--to", "rendered"]);
+    let rendered = fs_err::read_to_string(simulation.path("work/rendered/node-config/h0.json")).unwrap();
+    assert!(rendered.contains("service-account-key-file=/etc/kubernetes/kube-apiserver/sa-2.pub"), "{rendered}");
+    assert!(rendered.contains("client-ca-file=/etc/kubernetes/kube-controller-manager/ca-bundle.crt"), "{rendered}");
     // The node configs are written, and one host does not get its own.
     simulation.script(&[serde_json::json!({"tool": "ssh", "when": ["10.125.0.1 ", "node up"], "exit": 1, "stderr": "error: the disk is full"})]);
     assert_ne!(simulation.run(&["bootstrap"]).code, 0);
