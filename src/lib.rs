@@ -83,7 +83,7 @@
 //! | `outputs/from.json` | where the hosts came from, when `turnup bootstrap --from` brought them |
 //! | `outputs/artifacts.json` | which artifact has which digest |
 //! | `outputs/steps/` | the digests of what steps of a user's own made |
-//! | `pki/` | authorities, certificates, keys |
+//! | `pki/` | authorities, certificates, keys; `keysets.json` once one is rotated |
 //! | `node-config/<node>.json` | the node config |
 //! | `user-data/<group>.*` | what machines that join by themselves are told, and the group's token |
 //! | `addons/`, `validate/` | the manifests as they are applied |

@@ -12,7 +12,7 @@ use crate::node::node_config::{Content, File};
 use crate::unknown;
 
 use super::component::Component;
-use super::pki::Pki;
+use super::pki::{Authority, Pki};
 
 /// Secrets of a node by name.
 pub(super) type SecretTexts = BTreeMap<String, Zeroizing<String>>;
@@ -41,6 +41,13 @@ impl<'a> Contents<'a> {
     /// A file of `pki/` that every user of the host may read.
     pub(super) fn public(&mut self, path: &str, file: &str) -> Result<()> {
         let text = self.pki_text(file)?;
+        self.push(path, 0o644, 0, Content::Text(text));
+        Ok(())
+    }
+
+    /// All certificates by which an authority's signatures are verified.
+    pub(super) fn bundle(&mut self, path: &str, authority: Authority) -> Result<()> {
+        let text = self.pki.bundle(authority)?;
         self.push(path, 0o644, 0, Content::Text(text));
         Ok(())
     }
@@ -83,6 +90,11 @@ impl ComponentFiles<'_, '_> {
     /// A certificate or public key of `pki/`.
     pub(super) fn public(&mut self, name: &str, file: &str) -> Result<()> {
         self.all.public(&self.component.file(name), file)
+    }
+
+    /// All certificates by which an authority's signatures are verified.
+    pub(super) fn bundle(&mut self, name: &str, authority: Authority) -> Result<()> {
+        self.all.bundle(&self.component.file(name), authority)
     }
 
     /// A private key of `pki/`.

@@ -31,6 +31,12 @@ pub(super) const SCHEDULER_CONFIG: &str = "scheduler.yaml";
 /// The cluster's authority with those above it, in the directory of the controller manager: what
 /// pods are told to trust. Only where there are some above it.
 pub(super) const ROOT_BUNDLE: &str = "root-ca.crt";
+/// All trusted items of the cluster's authority, in the same directory; only where there are others
+/// than the one that signs, which `ca.crt` is: the signer takes a file with one certificate.
+pub(super) const CA_BUNDLE: &str = "ca-bundle.crt";
+/// How the names of the keys for tokens of service accounts begin: `sa.key` signs, and all that
+/// end in `.pub` verify.
+pub(super) const TOKEN_KEY: &str = "sa";
 /// How often the leader renews its lease and the others, or the first one before its rights are
 /// there, try to get it.
 const RETRY: &str = "1s";
@@ -151,13 +157,16 @@ impl ControlPlane<'_> {
                     ("proxy-client-cert-file", "front-proxy-client.crt"),
                     ("proxy-client-key-file", "front-proxy-client.key"),
                     ("requestheader-client-ca-file", "front-proxy-ca.crt"),
-                    ("service-account-key-file", "sa.pub"),
                     ("service-account-signing-key-file", "sa.key"),
                     ("tls-cert-file", "server.crt"),
                     ("tls-private-key-file", "server.key"),
                 ],
             );
         let control_plane = &settings.control_plane;
+        let own = API_SERVER.file(TOKEN_KEY);
+        let is_key = |path: &&str| path.strip_suffix(".pub").is_some_and(|path| path.starts_with(&own));
+        let keys = files.iter().map(|file| file.path.as_str()).filter(is_key);
+        let flags = keys.fold(flags, |flags, key| flags.add("service-account-key-file", key));
         let mut flags = self
             .secure(flags)
             .set("encryption-provider-config", API_SERVER.file("encryption.yaml"))
@@ -220,8 +229,9 @@ impl ControlPlane<'_> {
 
     fn controller_manager(&self, files: &[File]) -> Result<StaticPod> {
         let settings = self.settings();
-        let bundle = CONTROLLER_MANAGER.file(ROOT_BUNDLE);
-        let root = if files.iter().any(|file| file.path == bundle) { ROOT_BUNDLE } else { "ca.crt" };
+        let has = |name: &&str| files.iter().any(|file| file.path == CONTROLLER_MANAGER.file(name));
+        let trusted = [CA_BUNDLE].into_iter().find(has).unwrap_or("ca.crt");
+        let root = [ROOT_BUNDLE].into_iter().find(has).unwrap_or(trusted);
         let flags = Flags::new()
             .set("cluster-name", &settings.name)
             .set("cluster-cidr", settings.pod_cidr.to_string())
@@ -238,7 +248,7 @@ impl ControlPlane<'_> {
                 [
                     ("authentication-kubeconfig", KUBECONFIG),
                     ("authorization-kubeconfig", KUBECONFIG),
-                    ("client-ca-file", "ca.crt"),
+                    ("client-ca-file", trusted),
                     ("cluster-signing-cert-file", "ca.crt"),
                     ("cluster-signing-key-file", "ca.key"),
                     ("kubeconfig", KUBECONFIG),

@@ -137,6 +137,6 @@ fn render(
 fn config(cluster: &Cluster, inventory: &Inventory, entry: &str, certificate: &str, key: &str) -> Result<Value> {
     let identity = Identity::Embedded { certificate, key };
     let server = format!("https://{}:{}", inventory.api.host, inventory.api.port);
-    let authority = Pki::of(cluster).text("ca", "crt")?;
+    let authority = Pki::of(cluster).bundle(Authority::Cluster)?;
     Ok(kubeconfig::config(&cluster.settings.name, &server, &authority, entry, &identity))
 }

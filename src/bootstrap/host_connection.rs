@@ -12,6 +12,7 @@ use crate::document;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Ssh, Stream};
 use crate::inventory::Host;
+use crate::node::facts::CLIENT_CERTIFICATE;
 use crate::node::layout::TURNUP;
 use crate::node::node_config::FIREWALL_UNIT;
 use crate::node::up::Delivery;
@@ -61,6 +62,13 @@ impl<'a> HostConnection<'a> {
         let _any: serde::de::IgnoredAny =
             understand(&output.stdout, format!("{} does not tell its facts", self.host.name))?;
         document::parse(&format!("the facts of {}", self.host.name), &output.stdout)
+    }
+
+    /// The certificate with which the host's kubelet is a client of the API, in PEM. Its key is in
+    /// the same file, and stays there.
+    pub(super) fn kubelet_certificate(&self) -> Result<String> {
+        const CERTIFICATE: &str = "/-----BEGIN CERTIFICATE-----/,/-----END CERTIFICATE-----/p";
+        Ok(self.ssh.run(&["sed", "-n", CERTIFICATE, CLIENT_CERTIFICATE])?.stdout)
     }
 
     /// The sha256 of every artifact that the host still needs.

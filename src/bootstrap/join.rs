@@ -21,7 +21,7 @@ use super::kubeconfig::{self, Identity};
 use super::latest::Latest;
 use super::node_context::NodeContext;
 use super::node_metadata;
-use super::pki::Pki;
+use super::pki::{Authority, Pki};
 use super::token::{self, Token};
 
 /// Between two looks for a host's request.
@@ -98,7 +98,7 @@ impl Join {
 
     fn kubeconfig(&self, token: &Token) -> Result<Zeroizing<String>> {
         let cluster = &self.node.cluster;
-        let authority = Pki::of(cluster).text("ca", "crt")?;
+        let authority = Pki::of(cluster).bundle(Authority::Cluster)?;
         let server = self.node.inventory.api.url_for_nodes();
         let identity = Identity::Token(token.text());
         Ok(kubeconfig::render(&cluster.settings.name, &server, &authority, "bootstrap", &identity).into())

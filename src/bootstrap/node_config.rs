@@ -6,6 +6,7 @@
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
+use zeroize::Zeroizing;
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::{Cluster, find_document};
@@ -29,6 +30,7 @@ use super::etcd_members::Members;
 use super::firewall::Neighbors;
 use super::groups;
 use super::healthcheck;
+use super::keyset::{self, KeysetName};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::Agents;
 use super::node_config_builder::{NodeConfigBuilder, node_directories};
@@ -52,7 +54,7 @@ pub fn node_of(path: &str) -> Option<&str> {
 }
 
 /// The node config that was written for a host; none where there is none of this version.
-pub(super) fn find_written(cluster: &Cluster, host: &str) -> Result<Option<NodeConfig>> {
+pub fn find_written(cluster: &Cluster, host: &str) -> Result<Option<NodeConfig>> {
     let bytes = cluster.store.read(file_of(host))?.unwrap_or_default();
     Ok(NodeConfig::parse("", &String::from_utf8_lossy(&bytes)).ok())
 }
@@ -149,7 +151,9 @@ impl NodeConfigs<'_> {
         if host.role == Role::ControlPlane {
             dirs.extend(control_plane::directories(host, &self.cluster.settings));
         }
-        let (mounts, units) = (builder.mounts(&files.pki.text("etcd-ca", "crt")?), builder.units(&agents)?);
+        // The first item for ever, also when others came after it: disks are known by it.
+        let first = files.pki.text(&KeysetName::EtcdCa.file(keyset::FIRST), "crt")?;
+        let (mounts, units) = (builder.mounts(&first), builder.units(&agents)?);
         let node_config = NodeConfig { users, mounts, directories: dirs, files: all, units, health, ..machine };
         builder.require_own_places(&node_config)?;
         Ok((node_config, files.secrets))
@@ -224,7 +228,7 @@ impl NodeConfigs<'_> {
     }
 
     fn node_files(&self, host: &Host, agents: &Agents<'_>, files: &mut Contents<'_>) -> Result<()> {
-        files.public(layout::CA, "ca.crt")?;
+        files.bundle(layout::CA, Authority::Cluster)?;
         files.public(layout::KUBELET_CERTIFICATE, &format!("kubelet-{}.crt", host.name))?;
         files.key(layout::KUBELET_KEY, &format!("kubelet-{}.key", host.name), 0)?;
         files.list.extend(agents.kubelet_files()?);
@@ -235,7 +239,8 @@ impl NodeConfigs<'_> {
         let identity = Identity::Files { certificate: CLIENT_CERTIFICATE, key: CLIENT_CERTIFICATE };
         if host.role == Role::Worker {
             let (name, server) = (&self.cluster.settings.name, self.inventory.api.url_for_nodes());
-            let config = kubeconfig::config(name, &server, &files.pki.text("ca", "crt")?, "kubelet", &identity);
+            let config =
+                kubeconfig::config(name, &server, &files.pki.bundle(Authority::Cluster)?, "kubelet", &identity);
             files.yaml(layout::KUBELET_KUBECONFIG, config);
             // Until it has joined, kubelet asks for its certificate with another kubeconfig, and
             // writes this one itself.
@@ -263,18 +268,22 @@ impl NodeConfigs<'_> {
         let control_plane =
             ControlPlane { cluster: self.cluster, host, member: members.get(&host.name)?, image: &reference };
         let etcd = &mut files.of(&ETCD, settings);
-        etcd.public("ca.crt", "etcd-ca.crt")?;
+        etcd.bundle("ca.crt", Authority::Etcd)?;
         etcd.pair("server", &format!("etcd-server-{}", host.name))?;
         etcd.pair("peer", &format!("etcd-peer-{}", host.name))?;
         self.user_files(etcd)?;
         self.api_server_files(&control_plane, &mut files.of(&API_SERVER, settings))?;
         let manager = &mut files.of(&CONTROLLER_MANAGER, settings);
-        manager.pair("ca", "ca")?;
+        let signer = manager.all.pki.primary(KeysetName::KubernetesCa)?;
+        manager.pair("ca", &signer)?;
+        if manager.all.pki.trusted(KeysetName::KubernetesCa)? != [signer] {
+            manager.bundle(control_plane::CA_BUNDLE, Authority::Cluster)?;
+        }
         if let Some(bundle) = manager.all.pki.root_bundle()? {
             manager.push(control_plane::ROOT_BUNDLE, Content::Text(bundle));
         }
-        manager.public("front-proxy-ca.crt", "front-proxy-ca.crt")?;
-        manager.key("sa.key", "sa.key")?;
+        manager.bundle("front-proxy-ca.crt", Authority::FrontProxy)?;
+        Self::token_key(manager)?;
         self.client_files("controller-manager", manager)?;
         self.user_files(manager)?;
         let scheduler = &mut files.of(&SCHEDULER, settings);
@@ -292,10 +301,18 @@ impl NodeConfigs<'_> {
     }
 
     fn api_server_files(&self, control_plane: &ControlPlane<'_>, own: &mut ComponentFiles<'_, '_>) -> Result<()> {
-        for name in ["ca.crt", "etcd-ca.crt", "front-proxy-ca.crt", "sa.pub"] {
-            own.public(name, name)?;
+        for (name, authority) in [
+            ("ca.crt", Authority::Cluster),
+            ("etcd-ca.crt", Authority::Etcd),
+            ("front-proxy-ca.crt", Authority::FrontProxy),
+        ] {
+            own.bundle(name, authority)?;
         }
-        own.key("sa.key", "sa.key")?;
+        for file in own.all.pki.trusted(KeysetName::ServiceAccount)? {
+            let name = format!("{file}.pub");
+            own.public(&name, &name)?;
+        }
+        Self::token_key(own)?;
         own.pair("server", &format!("apiserver-{}", control_plane.host.name))?;
         own.pair("kubelet-client", "apiserver-kubelet-client")?;
         own.pair("etcd-client", "apiserver-etcd-client")?;
@@ -305,9 +322,15 @@ impl NodeConfigs<'_> {
         }
         let of = &self.cluster.settings.control_plane;
         let encrypted: &[String] = if of.encryption_at_rest { &of.encryption_resources } else { &[] };
-        let (key, socket) = (own.all.pki.text("encryption", "key")?, of.encryption_kms_endpoint.as_deref());
-        own.secret("encryption.yaml", encryption_configuration(encrypted, &key, socket));
+        let (keys, socket) = (own.all.pki.encryption_keys()?, of.encryption_kms_endpoint.as_deref());
+        own.secret("encryption.yaml", encryption_configuration(encrypted, &keys, socket));
         self.user_files(own)
+    }
+
+    /// The key that signs tokens of service accounts.
+    fn token_key(own: &mut ComponentFiles<'_, '_>) -> Result<()> {
+        let file = own.all.pki.primary(KeysetName::ServiceAccount)?;
+        own.key(&format!("{}.key", control_plane::TOKEN_KEY), &format!("{file}.key"))
     }
 
     /// The user's files for a component. Who may read them is unknown, so only the component may.
@@ -349,17 +372,21 @@ impl NodeConfigs<'_> {
     fn local_kubeconfig(&self, user: &str, identity: &Identity<'_>, files: &Contents<'_>) -> Result<Value> {
         let settings = &self.cluster.settings;
         let server = format!("https://127.0.0.1:{}", settings.api_port);
-        Ok(kubeconfig::config(&settings.name, &server, &files.pki.text("ca", "crt")?, user, identity))
+        Ok(kubeconfig::config(&settings.name, &server, &files.pki.bundle(Authority::Cluster)?, user, identity))
     }
 }
 
 /// What lies in etcd: these kinds of objects under the keys of the KMS plugin at this socket, else
-/// under secretbox (`XSalsa20` and `Poly1305`), all others as they are. Both secretbox and plain
-/// objects are read, so that what was written before stays readable.
-fn encryption_configuration(encrypted: &[String], key: &str, socket: Option<&str>) -> String {
+/// under secretbox (`XSalsa20` and `Poly1305`) with the first of the keys, all others as they are.
+/// Objects of every key and plain ones are read, so that what was written before stays readable.
+fn encryption_configuration(
+    encrypted: &[String],
+    keys: &[(String, Zeroizing<String>)],
+    socket: Option<&str>,
+) -> String {
     const ALL: &str = "*.*";
-    let (secretbox, identity) =
-        (json!({"secretbox": {"keys": [{"name": "key1", "secret": key}]}}), json!({"identity": {}}));
+    let keys: Vec<Value> = keys.iter().map(|(name, key)| json!({"name": name, "secret": key.as_str()})).collect();
+    let (secretbox, identity) = (json!({"secretbox": {"keys": keys}}), json!({"identity": {}}));
     let plugin = socket.map(|socket| {
         json!({"kms": {"apiVersion": "v2", "name": "turnup", "endpoint": format!("unix://{socket}"), "timeout": "10s"}})
     });

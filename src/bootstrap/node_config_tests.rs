@@ -23,7 +23,7 @@ const INVENTORY: &str = r#"{
          "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
     ]}"#;
 
-fn facts() -> Facts {
+pub(in super::super) fn facts() -> Facts {
     Facts {
         os: "Debian GNU/Linux 12 (bookworm)".into(),
         kernel: "6.1.0".into(),
@@ -484,14 +484,15 @@ fn a_pod_restarts_for_the_files_that_it_reads_once() {
 #[test]
 fn a_key_service_encrypts_and_what_was_written_before_stays_readable() {
     let kinds = ["secrets".to_owned()];
-    let text = encryption_configuration(&kinds, "a2V5", Some("/run/kms/kms.sock"));
+    let keys = [("key1".to_owned(), Zeroizing::new("a2V5".to_owned()))];
+    let text = encryption_configuration(&kinds, &keys, Some("/run/kms/kms.sock"));
     let config: Value = serde_saphyr::from_str(&text).unwrap();
     let providers = config["resources"][0]["providers"].as_array().unwrap();
     let plugin =
         json!({"apiVersion": "v2", "name": "turnup", "endpoint": "unix:///run/kms/kms.sock", "timeout": "10s"});
     assert_eq!(providers[0]["kms"], plugin);
     assert!(providers[1].get("secretbox").is_some() && providers[2].get("identity").is_some());
-    assert!(!encryption_configuration(&kinds, "a2V5", None).contains("kms"));
+    assert!(!encryption_configuration(&kinds, &keys, None).contains("kms"));
 }
 
 /// kubelet refuses to start with the state of other reservations.

@@ -30,6 +30,7 @@ use super::step_ids::{GATHER_FACTS, NODE_CONFIG};
 use super::version_skew::VERSION;
 
 /// What all steps of this phase know.
+#[derive(Clone)]
 pub(super) struct NodeContext {
     pub(super) cluster: Arc<Cluster>,
     pub(super) inventory: Inventory,
@@ -39,6 +40,16 @@ pub(super) struct NodeContext {
 }
 
 impl NodeContext {
+    pub(super) fn new(cluster: &Arc<Cluster>, inventory: &Inventory) -> Self {
+        Self {
+            cluster: Arc::clone(cluster),
+            inventory: inventory.clone(),
+            nodes: Arc::default(),
+            rolling_lock: Arc::default(),
+            update: Arc::new(RollingUpdate::new(&cluster.settings.update)),
+        }
+    }
+
     pub(super) fn host(&self, name: Option<&str>) -> Result<&Host> {
         self.inventory.host(name.unwrap_or_default())
     }

@@ -5,8 +5,9 @@
 //! as `phase2.kubeconfig.lifetime` says. The cluster's authority may be the user's own. What is
 //! there, fits and is not about to expire is kept, so that a repeated run changes nothing; a key is
 //! written before its certificate, so that a crash between the two only repeats the signature.
-//! Authorities' keys stay here and on the control plane, never on a worker. Certificates of people
-//! ([`Pki::issue`]) are not kept here, and their keys are never written by this module.
+//! Which items of an authority sign and verify is the part of `keyset`: what fits is signed by the
+//! primary. Authorities' keys stay here and on the control plane, never on a worker. Certificates
+//! of people ([`Pki::issue`]) are not kept here, and their keys are never written by this module.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -26,43 +27,17 @@ use crate::error::{Context as _, Error, Result};
 use crate::state::Store;
 use crate::unknown;
 
+pub use super::authority::Authority;
+use super::keyset::{FIRST, KeysetName};
 use super::own_authority::OwnAuthority;
 use super::private_key;
 use super::step_ids::PKI;
 use super::subject;
 
-/// The certificates above the user's own authority, below `pki/`.
-const CHAIN: &str = "ca-chain";
 /// The life of a leaf certificate where nothing else is said.
 pub const LEAF_LIFE: Duration = Duration::from_hours(365 * 24);
 /// Certificates begin this long before they are made: clocks of hosts differ.
-const BACK_DATE: Duration = Duration::from_hours(1);
-
-/// One of the cluster's authorities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authority {
-    /// Signs the API server, kubelets and clients of the API.
-    Cluster,
-    /// Signs etcd's servers, peers and clients.
-    Etcd,
-    /// Signs the API server as a client of extension API servers.
-    FrontProxy,
-}
-
-impl Authority {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Cluster, Self::Etcd, Self::FrontProxy];
-
-    /// The file name below `pki/`, without ending.
-    #[must_use]
-    pub const fn file(self) -> &'static str {
-        match self {
-            Self::Cluster => "ca",
-            Self::Etcd => "etcd-ca",
-            Self::FrontProxy => "front-proxy-ca",
-        }
-    }
-}
+pub const BACK_DATE: Duration = Duration::from_hours(1);
 
 /// One certificate to issue.
 #[derive(Clone, Debug)]
@@ -123,10 +98,10 @@ pub struct Issued {
 
 /// The certificates below `pki/`.
 pub struct Pki<'a> {
-    store: &'a Store,
-    settings: PkiSettings,
+    pub(super) store: &'a Store,
+    pub(super) settings: PkiSettings,
     /// From where files of the user's are named.
-    work_dir: &'a Path,
+    pub(super) work_dir: &'a Path,
 }
 
 impl<'a> Pki<'a> {
@@ -151,56 +126,25 @@ impl<'a> Pki<'a> {
         {
             return self.adopt(&own);
         }
-        if self.certificate(authority.file())?.is_some() {
+        self.make_authority(authority.file(), &format!("{cluster} {}", authority.file()))
+    }
+
+    /// Makes the authority in this file, with this name, or keeps it.
+    pub(super) fn make_authority(&self, file: &str, name: &str) -> Result<()> {
+        if self.certificate(file)?.is_some() {
             return Ok(());
         }
-        let key = self.ensure_key(authority.file())?;
-        let mut params = params(&format!("{cluster} {}", authority.file()), None, self.settings.ca_lifetime)?;
+        let key = self.ensure_key(file)?;
+        let mut params = params(name, None, self.settings.ca_lifetime)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
         let certificate = params.self_signed(&key).context("cannot sign an authority")?;
-        self.write_certificate(authority.file(), &certificate.pem())
+        self.write_certificate(file, &certificate.pem())
     }
 
-    /// Takes the user's own authority, or keeps it. A renewed certificate of the same key takes the
-    /// place of the one before.
-    fn adopt(&self, own: &OwnAuthority) -> Result<()> {
-        let file = Authority::Cluster.file();
-        if self.certificate(file)?.is_some() {
-            let key = KeyPair::from_pem(&own.key).context("the authority's key is damaged")?;
-            let found = self.read_key(file)?;
-            if found.subject_public_key_info() != key.subject_public_key_info() {
-                return Err(Error::precondition(
-                    "phase2.pki.ca_cert_file: the cluster has another authority, and keeps it for its life",
-                )
-                .hint("turnup config unset phase2.pki.ca_key_file phase2.pki.ca_cert_file; or turnup down, then turnup up"));
-            }
-        } else {
-            self.store.write_file(format!("pki/{file}.key"), own.key.as_bytes(), 0o600)?;
-        }
-        for (file, text) in [(CHAIN, &own.chain), (file, &own.certificate)] {
-            if self.store.read(format!("pki/{file}.crt"))?.unwrap_or_default() != text.as_bytes() {
-                self.write_certificate(file, text)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The authority with those above it up to the root; none where it is a root itself. For pods
-    /// alone (kube-root-ca.crt): OpenSSL, and with it Node.js and Python before 3.13, accepts no
-    /// authority without its root. kubectl, kubelet and the components need no root and get none.
-    pub fn root_bundle(&self) -> Result<Option<String>> {
-        let chain = self.store.read(format!("pki/{CHAIN}.crt"))?.unwrap_or_default();
-        if chain.is_empty() {
-            return Ok(None);
-        }
-        let chain = String::from_utf8(chain).context(format!("pki/{CHAIN}.crt is not text"))?;
-        Ok(Some(self.text(Authority::Cluster.file(), "crt")? + &chain))
-    }
-
-    /// Makes the certificate, or keeps it when it fits and less than two thirds of its life are
-    /// over. Returns whether it is new.
+    /// Makes the certificate, or keeps it when it fits and is not yet to be renewed
+    /// ([`rest_at_renewal`]). Returns whether it is new.
     pub fn ensure_leaf(&self, leaf: &Leaf) -> Result<bool> {
         if self.is_good(leaf)? {
             return Ok(false);
@@ -209,8 +153,8 @@ impl<'a> Pki<'a> {
         if !private_key::is_of(&key, self.settings.key_algorithm) {
             key = self.make_key(&leaf.file)?;
         }
-        let authority = self.text(leaf.authority.file(), "crt")?;
-        let certificate = sign(leaf, &key, &authority, self.read_key(leaf.authority.file())?)?;
+        let signer = self.primary(leaf.authority.into())?;
+        let certificate = sign(leaf, &key, &self.text(&signer, "crt")?, self.read_key(&signer)?)?;
         self.write_certificate(&leaf.file, &certificate)?;
         Ok(true)
     }
@@ -228,7 +172,7 @@ impl<'a> Pki<'a> {
         let issuer = self.issuer(Authority::Cluster)?;
         let mut der = params.signed_by(&key, &issuer).context("cannot sign a certificate")?.der().to_vec();
         if groups.len() > 1 {
-            der = subject::with_groups(&der, user, groups, &self.read_key(Authority::Cluster.file())?)?;
+            der = subject::with_groups(&der, user, groups, &self.read_key(&self.primary(KeysetName::KubernetesCa)?)?)?;
         }
         let (certificate, key) = (subject::pem(&der), key.serialize_pem().into());
         Ok(Issued { certificate, key, serial, sha256: hex::encode(Sha256::digest(&der)), expires })
@@ -236,30 +180,19 @@ impl<'a> Pki<'a> {
 
     /// An authority, ready to sign.
     fn issuer(&self, authority: Authority) -> Result<Issuer<'static, KeyPair>> {
-        let key = self.read_key(authority.file())?;
-        let certificate = self.text(authority.file(), "crt")?;
+        let file = self.primary(authority.into())?;
+        let (key, certificate) = (self.read_key(&file)?, self.text(&file, "crt")?);
         Issuer::from_ca_cert_pem(&certificate, key).context("cannot read an authority")
     }
 
     /// Makes the key pair that signs service accounts' tokens, or keeps it.
     pub fn ensure_service_account_key(&self) -> Result<()> {
-        let key = self.ensure_key("sa")?;
-        if self.store.read("pki/sa.pub")?.is_none() {
-            self.store.write_file("pki/sa.pub", key.public_key_pem().as_bytes(), 0o600)?;
-        }
-        Ok(())
+        self.make_service_account_key(&KeysetName::ServiceAccount.file(FIRST))
     }
 
     /// Makes the key that encrypts Secrets in etcd (32 bytes as base64), or keeps it.
     pub fn ensure_encryption_key(&self) -> Result<()> {
-        use base64::Engine as _;
-        if self.store.read("pki/encryption.key")?.is_some() {
-            return Ok(());
-        }
-        let mut bytes = Zeroizing::new([0_u8; 32]);
-        getrandom::fill(bytes.as_mut()).map_err(|error| Error::permanent(format!("no random numbers: {error}")))?;
-        let text = Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(bytes.as_ref()));
-        self.store.write_file("pki/encryption.key", text.as_bytes(), 0o600)
+        self.make_encryption_key(&KeysetName::EncryptionKey.file(FIRST))
     }
 
     /// In a plan, writes placeholders for what is missing or would be renewed, each with what it is
@@ -274,20 +207,28 @@ impl<'a> Pki<'a> {
         if OwnAuthority::find(&self.settings, self.work_dir)?.is_some() {
             self.ensure_authority(Authority::Cluster, cluster)?;
         }
-        for authority in Authority::ALL.map(Authority::file) {
-            write_missing(&format!("{authority}.crt"), &format!("authority {authority} of {cluster}"))?;
-            write_missing(&format!("{authority}.key"), &format!("key of the authority {authority}"))?;
+        for name in KeysetName::ALL {
+            for file in self.trusted(name)? {
+                match name {
+                    KeysetName::ServiceAccount => {
+                        write_missing(&format!("{file}.pub"), "public key of service accounts")?;
+                        write_missing(&format!("{file}.key"), "key of service accounts")?;
+                    }
+                    KeysetName::EncryptionKey => write_missing(&format!("{file}.key"), "key for Secrets in etcd")?,
+                    KeysetName::KubernetesCa | KeysetName::EtcdCa | KeysetName::FrontProxyCa => {
+                        write_missing(&format!("{file}.crt"), &format!("authority {file} of {cluster}"))?;
+                        write_missing(&format!("{file}.key"), &format!("key of the authority {file}"))?;
+                    }
+                }
+            }
         }
-        write_missing("sa.pub", "public key of service accounts")?;
-        write_missing("sa.key", "key of service accounts")?;
-        write_missing("encryption.key", "key for Secrets in etcd")?;
         for leaf in leaves {
             // Without its authority nothing can be said about it.
             if self.is_good(leaf).unwrap_or(false) {
                 continue;
             }
             let (group, hosts) = (leaf.group.as_deref().unwrap_or("no group"), leaf.hosts.join(", "));
-            let signer = leaf.authority.file();
+            let signer = self.primary(leaf.authority.into())?;
             let what = format!("certificate of {} ({group}), signed by {signer}, for: {hosts}", leaf.name);
             write(&format!("{}.crt", leaf.file), &what)?;
             write_missing(&format!("{}.key", leaf.file), &format!("key of {}", leaf.file))?;
@@ -304,9 +245,8 @@ impl<'a> Pki<'a> {
 
     fn missing(&self, file: &str, rel: &str) -> Error {
         let path = self.store.path(rel);
-        let is_kept_elsewhere =
-            Authority::ALL.iter().any(|one| one.file() == file) && self.store.path(format!("pki/{file}.crt")).exists();
-        if is_kept_elsewhere {
+        let is_authority = self.find_item(file).is_ok_and(|found| found.is_some());
+        if is_authority && self.store.path(format!("pki/{file}.crt")).exists() {
             return Error::precondition(format!(
                 "{} is not here, and without it turnup cannot sign certificates",
                 path.display()
@@ -323,7 +263,7 @@ impl<'a> Pki<'a> {
         let subject = certificate.subject();
         let common_name = subject.iter_common_name().next().and_then(|name| name.as_str().ok());
         let group = subject.iter_organization().next().and_then(|name| name.as_str().ok());
-        let authority = self.certificate(leaf.authority.file())?.unwrap_or_default();
+        let authority = self.certificate(&self.primary(leaf.authority.into())?)?.unwrap_or_default();
         let authority = X509Certificate::from_der(&authority).ok().map(|(_, authority)| authority);
         let signed_by_current = authority
             .as_ref()
@@ -341,16 +281,17 @@ impl<'a> Pki<'a> {
         // One that was made when lives were longer is no good either; one that ends with its
         // authority cannot be better.
         let ends_with_authority = authority_end == Some(certificate.validity().not_after.timestamp());
-        let is_young = rest.unsigned_abs() > leaf.life / 3 || (ends_with_authority && !rest.is_zero());
+        let is_young =
+            rest.unsigned_abs() > rest_at_renewal(&leaf.file, leaf.life) || (ends_with_authority && !rest.is_zero());
         Ok(fits && is_young && rest <= leaf.life)
     }
 
-    fn certificate(&self, file: &str) -> Result<Option<Vec<u8>>> {
+    pub(super) fn certificate(&self, file: &str) -> Result<Option<Vec<u8>>> {
         let Some(bytes) = self.store.read(format!("pki/{file}.crt"))? else { return Ok(None) };
         Ok(x509_parser::pem::parse_x509_pem(&bytes).ok().map(|(_, pem)| pem.contents))
     }
 
-    fn ensure_key(&self, file: &str) -> Result<KeyPair> {
+    pub(super) fn ensure_key(&self, file: &str) -> Result<KeyPair> {
         if self.store.read(format!("pki/{file}.key"))?.is_none() {
             return self.make_key(file);
         }
@@ -376,9 +317,18 @@ impl<'a> Pki<'a> {
         })
     }
 
-    fn write_certificate(&self, file: &str, pem: &str) -> Result<()> {
+    pub(super) fn write_certificate(&self, file: &str, pem: &str) -> Result<()> {
         self.store.write_file(format!("pki/{file}.crt"), pem.as_bytes(), 0o600)
     }
+}
+
+/// How much of its life a certificate has left when it is renewed: a third, less a share of up to a
+/// tenth of the life. The share follows from the file's name, which has the host's: it stays the
+/// same, and certificates that were made in one run are not all renewed in one run.
+#[must_use]
+pub fn rest_at_renewal(file: &str, life: Duration) -> Duration {
+    let share = Sha256::digest(file).iter().take(4).fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
+    (life / 3).saturating_sub((life / 10).mul_f64(f64::from(share) / f64::from(u32::MAX)))
 }
 
 /// The certificate in PEM that this authority signs for this key; `authority` is its own in PEM.
@@ -426,13 +376,15 @@ fn params(name: &str, group: Option<&str>, life: Duration) -> Result<Certificate
 }
 
 /// When a certificate in PEM ends.
-fn end_of(pem: &str) -> Option<ASN1Time> {
+pub(super) fn end_of(pem: &str) -> Option<ASN1Time> {
     let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).ok()?;
     let (_, certificate) = X509Certificate::from_der(&pem.contents).ok()?;
     Some(certificate.validity().not_after)
 }
 
-fn hosts_of(certificate: &X509Certificate<'_>) -> Vec<String> {
+/// The DNS names and addresses at which a certificate serves, sorted.
+#[must_use]
+pub fn hosts_of(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(names)) = certificate.subject_alternative_name() else { return Vec::new() };
     let hosts = names.value.general_names.iter().filter_map(|name| match name {
         GeneralName::DNSName(name) => Some((*name).to_owned()),

@@ -44,6 +44,39 @@ fn a_certificate_that_no_longer_fits_is_renewed() {
 }
 
 #[test]
+fn renewals_are_spread_over_a_tenth_of_the_life_and_stay_where_they_are() {
+    let rest = |file: &str| rest_at_renewal(file, LEAF_LIFE).as_secs() / 86_400;
+    let hosts: Vec<u64> = (0..200).map(|host| rest(&format!("kubelet-worker-{host}"))).collect();
+    // A third of a year is 121 days, a tenth 36.
+    assert!(hosts.iter().all(|days| (85..=121).contains(days)), "{hosts:?}");
+    let busiest = hosts.iter().map(|day| hosts.iter().filter(|other| *other == day).count()).max();
+    assert!(busiest < Some(20), "of 200 hosts {busiest:?} are renewed on one day: {hosts:?}");
+    assert_ne!(rest("etcd-peer-a"), rest("etcd-server-a"), "nor are all of one host");
+    assert_eq!(
+        [rest("kubelet-worker-0"), rest("kubelet-worker-1"), rest("admin")],
+        [115, 116, 101],
+        "the same for ever"
+    );
+}
+
+#[test]
+fn a_certificate_is_renewed_on_its_day() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let pki = Pki::new(&store);
+    pki.ensure_authority(Authority::Cluster, "c").unwrap();
+    let rest = rest_at_renewal(&leaf().file, LEAF_LIFE);
+    // Made long ago: with as much left as says.
+    let is_good_with = |left: Duration| {
+        store.remove("pki/apiserver.crt").unwrap();
+        pki.ensure_leaf(&Leaf { life: left, ..leaf() }).unwrap();
+        pki.is_good(&leaf()).unwrap()
+    };
+    assert!(!is_good_with(rest.saturating_sub(Duration::from_hours(1))));
+    assert!(is_good_with(rest + Duration::from_hours(1)));
+}
+
+#[test]
 fn an_authority_whose_key_is_kept_elsewhere_is_not_made_again() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
@@ -94,12 +127,20 @@ fn an_authority_of_ones_own_signs_what_openssl_verifies() {
     openssl("verify -partial_chain -trusted state/pki/ca.crt state/pki/apiserver.crt").unwrap();
     // Not the company's root: what else it signs does not log in here.
     assert_eq!(pki.text("ca", "crt").unwrap().matches("BEGIN CERTIFICATE").count(), 1);
-    // Another authority is another cluster.
+    // Another authority is another item.
     let other =
         PkiSettings { ca_cert_file: "root.crt".into(), ca_key_file: "root.key".into(), ..PkiSettings::default() };
     let other = Pki { settings: other, work_dir: dir.path(), ..Pki::new(&store) };
     let error = other.ensure_authority(Authority::Cluster, "c").unwrap_err();
     assert!(error.message().contains("the cluster has another authority"), "{}", error.message());
+    let name = KeysetName::KubernetesCa;
+    other.make_item(name, 2, "c").unwrap();
+    other.write_keyset(name, other.keyset(name).unwrap().create(name, Timestamp::now()).unwrap()).unwrap();
+    other.ensure_authority(Authority::Cluster, "c").unwrap();
+    assert_eq!(other.text("ca-2", "crt").unwrap().replace('\r', ""), read("root.crt"));
+    assert!(!other.ensure_leaf(&leaf()).unwrap(), "the one before signs until the other is promoted");
+    let error = other.make_item(name, 3, "c").unwrap_err();
+    assert!(error.message().contains("names the authority that is item 2 already"), "{}", error.message());
 }
 
 #[test]

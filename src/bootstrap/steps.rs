@@ -31,12 +31,10 @@ use super::join::{HostCsrs, Join};
 use super::node_config::{facts_file, file_of};
 use super::node_context::NodeContext;
 use super::node_groups::WaitForGroups;
-use super::node_metadata::{self, MANAGED, NodeMetadata, Nodes};
+use super::node_metadata::{self, MANAGED, NodeMetadata};
 use super::node_target::NodeTarget;
 use super::pki::{Authority, Pki};
 use super::rbac::ApplyRbac;
-use super::rolling_lock::RollingLock;
-use super::rolling_update::RollingUpdate;
 use super::step_ids::{ARTIFACTS, GATHER_FACTS};
 
 /// Steps that may take all the time that a host has.
@@ -44,18 +42,9 @@ const LONG_STEPS: [&str; 2] = ["control-plane", "join"];
 
 /// The phase for the hosts of the inventory.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
-    let shared = || Arc::clone(cluster);
     let inventory = cluster.inventory()?;
-    let (nodes, rolling_lock, csrs) =
-        (Arc::new(Nodes::default()), Arc::new(RollingLock::default()), Arc::new(HostCsrs::default()));
-    let update = Arc::new(RollingUpdate::new(&cluster.settings.update));
-    let step = || NodeContext {
-        cluster: shared(),
-        inventory: inventory.clone(),
-        nodes: Arc::clone(&nodes),
-        rolling_lock: Arc::clone(&rolling_lock),
-        update: Arc::clone(&update),
-    };
+    let (context, csrs) = (NodeContext::new(cluster, &inventory), Arc::new(HostCsrs::default()));
+    let step = || context.clone();
     let mut manifest = cluster.manifest("bootstrap")?;
     // Without groups there are no hosts to wait for.
     manifest.steps.retain(|step| step.name != "wait-groups" || !inventory.groups.is_empty());

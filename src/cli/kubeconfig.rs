@@ -27,7 +27,7 @@ const STANDARD_OUTPUT: &str = "-";
 
 /// Below the options.
 const NOTES: &str = "\
-Without options: renews the administrator's kubeconfig when less than a third of its life is left, and prints
+Without options: renews the administrator's kubeconfig when about a third of its life is left, and prints
 its path. With --user or --break-glass: writes another one, with a key of its own that is kept nowhere else.
 A certificate cannot be revoked, so what it may do is bound to its groups, and its life is short.
 

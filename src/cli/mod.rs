@@ -15,6 +15,7 @@ mod addons;
 mod artifacts;
 mod bench;
 mod bootstrap;
+mod certificates;
 mod completions;
 mod config;
 mod doctor;
@@ -23,6 +24,7 @@ mod events;
 mod examples;
 mod global;
 mod kconfig;
+mod keyset;
 mod kubeconfig;
 mod local;
 mod logs;
@@ -104,6 +106,10 @@ pub enum Command {
     SupportBundle(support_bundle::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
     Kubeconfig(kubeconfig::Args),
+    /// List every certificate: whose it is, who signed it, when it ends, who renews it
+    Certificates(certificates::Args),
+    /// Rotate authorities and keys: create, promote, distrust
+    Keyset(keyset::Args),
     /// Write what a machine of your own has to be told at its first boot so that it joins by itself
     UserData(user_data::Args),
     /// Delete the cluster with all its data
@@ -159,6 +165,8 @@ impl Command {
             Self::Logs(args) => logs::run(&args, global, printer),
             Self::SupportBundle(args) => support_bundle::run(&args, global, printer),
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
+            Self::Certificates(args) => certificates::run(args, global, printer),
+            Self::Keyset(args) => keyset::run(&args, global, printer),
             Self::UserData(args) => user_data::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
             Self::Reset(args) => reset::run(&args, global, printer),

@@ -49,10 +49,16 @@ fn is_taken_over(path: &Path) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or_default();
     match folder {
         "ssh" | "ssh/hosts" | "outputs/facts" => true,
-        "pki" => name == "ca.crt" || name.starts_with("token-"),
+        "pki" => is_authority(name) || name.starts_with("token-"),
         "outputs" => ["provision.json", "artifacts.json", "etcd.json"].contains(&name),
         _ => false,
     }
+}
+
+/// The certificates of the cluster's authority, and which of them there are.
+fn is_authority(name: &str) -> bool {
+    let item = name.strip_suffix(".crt").unwrap_or_default();
+    name == "keysets.json" || item == "ca" || item.starts_with("ca-")
 }
 
 /// One forecast.

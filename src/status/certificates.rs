@@ -15,9 +15,9 @@ const HERE: &str = "here";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum CertificateLife {
-    /// A third or more.
+    /// As much as it has at its renewal, or more.
     Ok,
-    /// Less than a third.
+    /// Less than that: 7 of 30 parts, a third less the largest share (`pki::rest_at_renewal`).
     Ending,
     /// Nothing.
     Ended,
@@ -58,18 +58,31 @@ impl Certificate {
 
 /// The certificates in the cluster's own directory.
 pub(super) fn here(store: &Store) -> Result<Vec<Certificate>> {
-    let Ok(entries) = fs_err::read_dir(store.path("pki")) else { return Ok(Vec::new()) };
-    let paths =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "crt"));
-    let mut names: Vec<String> = paths.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
-    names.sort();
     let mut found = Vec::new();
-    for name in names {
+    for name in files_here(store) {
         let file = format!("pki/{name}");
         let pem = store.read(&file)?.unwrap_or_default();
         found.extend(read(HERE, &file, &pem, Timestamp::now()));
     }
     Ok(found)
+}
+
+/// The files of certificates below `pki/`, by name.
+pub(super) fn files_here(store: &Store) -> Vec<String> {
+    let entries = fs_err::read_dir(store.path("pki")).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "crt"));
+    let mut names: Vec<String> = paths.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
+    names.sort();
+    names
+}
+
+/// How much of a life between these seconds is left.
+pub(super) fn level(begins: i64, ends: i64, now: Timestamp) -> CertificateLife {
+    match ends - now.as_second() {
+        ..=0 => CertificateLife::Ended,
+        left if left < (ends - begins) * 7 / 30 => CertificateLife::Ending,
+        _ => CertificateLife::Ok,
+    }
 }
 
 /// The first certificate of a PEM file: those after it are the authorities that signed it.
@@ -79,20 +92,14 @@ pub(super) fn read(place: &str, file: &str, pem: &[u8], now: Timestamp) -> Optio
     let (begins, ends) = (certificate.validity().not_before.timestamp(), certificate.validity().not_after.timestamp());
     let subject = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
     let groups = certificate.subject().iter_organization().filter_map(|name| name.as_str().ok());
-    let left = ends - now.as_second();
-    let level = match left {
-        ..=0 => CertificateLife::Ended,
-        _ if left < (ends - begins) / 3 => CertificateLife::Ending,
-        _ => CertificateLife::Ok,
-    };
     Some(Certificate {
         place: place.to_owned(),
         file: file.to_owned(),
         subject: subject.unwrap_or_default().to_owned(),
         groups: groups.map(str::to_owned).collect(),
         ends: Timestamp::from_second(ends).ok()?,
-        left_seconds: left,
-        level,
+        left_seconds: ends - now.as_second(),
+        level: level(begins, ends, now),
     })
 }
 
@@ -120,8 +127,8 @@ mod tests {
         };
         for (days, level) in [
             (0, CertificateLife::Ok),
-            (240, CertificateLife::Ok),
-            (250, CertificateLife::Ending),
+            (279, CertificateLife::Ok),
+            (281, CertificateLife::Ending),
             (364, CertificateLife::Ending),
             (366, CertificateLife::Ended),
         ] {

@@ -4,6 +4,7 @@
 //! It looks and changes nothing. What cannot be asked is no reason to keep silent about the rest:
 //! it becomes a gap, with the reason.
 
+mod certificate_list;
 mod certificates;
 mod components;
 mod gap;
@@ -28,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::inventory::Host;
 use crate::state::{Credential, Holder, Store};
 
+pub(crate) use certificate_list::{CertificateList, ListedCertificate};
 pub(crate) use certificates::{Certificate, CertificateLife};
 pub(crate) use components::ComponentDrift;
 pub(crate) use gap::Gap;

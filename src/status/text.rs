@@ -11,6 +11,7 @@ use crate::phase::Condition;
 use crate::report::Table;
 use crate::terminal;
 
+use super::certificate_list::remedy;
 use super::{
     AddonStatus, Certificate, CertificateLife, ComponentDrift, Live, NodeStatus, PhaseState, PhaseStatus, Status,
     TokenStatus,
@@ -248,15 +249,11 @@ fn file_name(path: &str) -> String {
 }
 
 fn warning(one: &Certificate) -> String {
-    let remedy = match one.file.rsplit('/').next() {
-        Some("admin.crt") => "turnup kubeconfig",
-        Some("kubelet-client-current.pem") => "its kubelet renews it by itself",
-        _ => "turnup up",
-    };
+    let remedy = remedy(&one.file);
     let place = if one.is_here() { String::new() } else { format!(" on {}", one.place) };
     let state = match one.level {
         CertificateLife::Ended => format!("ended {} ago", span(-one.left_seconds)),
-        _ => format!("ends in {}, less than a third of its life", span(one.left_seconds)),
+        _ => format!("ends in {}, less than a quarter of its life", span(one.left_seconds)),
     };
     format!("{}{place} {state}: {remedy}", one.file)
 }

@@ -100,6 +100,8 @@ mod input_owners;
 mod inventory_cli;
 mod kconfig_cli;
 #[cfg(feature = "test-fakes")]
+mod keyset_cli;
+#[cfg(feature = "test-fakes")]
 mod kubeconfig_cli;
 #[cfg(feature = "test-fakes")]
 mod modes;

@@ -94,12 +94,12 @@ pub fn render(
     let pki = Pki::of(cluster);
     cluster.store.create_dir("pki")?;
     pki.ensure_authority(Authority::Cluster, &cluster.settings.name)?;
-    render_with(cluster, artifacts, facts, group, join, &pki.text("ca", "crt")?)
+    render_with(cluster, artifacts, facts, group, join, &pki.bundle(Authority::Cluster)?)
 }
 
 /// The authority by which workers know the API server, if it is there.
 fn find_authority(store: &Store) -> Result<Option<String>> {
-    Ok(store.read("pki/ca.crt")?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    Pki::new(store).find_bundle(Authority::Cluster)
 }
 
 fn render_with(

@@ -1,0 +1,164 @@
+//! `turnup keyset`: the items of what can be rotated, and the steps of a rotation. Only files of
+//! the cluster's directory change; `turnup up` carries them out.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::bootstrap::KeysetName;
+use crate::bootstrap::rotation::{self, ListedItem, Verb};
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
+use crate::report::Table;
+
+use super::run::open_cluster;
+use super::{Global, Printer};
+
+/// The name and version of the JSON.
+const SCHEMA: &str = "turnup.keyset/1";
+
+/// Below the options.
+const NOTES: &str = "\
+A rotation has three steps, with a run after each (docs/certificates.md):
+
+    turnup keyset create etcd-ca      # a second item, which everything will trust
+    turnup up
+    turnup keyset promote etcd-ca     # it signs; the one before stays trusted
+    turnup up
+    turnup keyset distrust etcd-ca    # the one before counts no longer
+    turnup up";
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = NOTES)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum What {
+    /// List the items: which one is the primary, which are trusted, when they end
+    List {
+        /// One keyset alone
+        #[arg(value_parser = names())]
+        name: Option<KeysetName>,
+    },
+    /// Make a new item; after the next `turnup up` it is trusted everywhere
+    Create {
+        /// The keyset
+        #[arg(value_parser = names())]
+        name: KeysetName,
+    },
+    /// Let an item sign, or encrypt, once it is trusted everywhere; the one before stays trusted
+    Promote(Chosen),
+    /// Trust an item no longer, once nothing of it is in use; its files stay here
+    Distrust(Chosen),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct Chosen {
+    /// The keyset
+    #[arg(value_parser = names())]
+    name: KeysetName,
+    /// The number of the item [default: the newer trusted one to promote, the older to distrust]
+    item: Option<u32>,
+    /// What turnup does not see was looked at: without it such a step is refused, and says what
+    #[arg(long)]
+    confirmed: bool,
+}
+
+fn names() -> impl clap::builder::TypedValueParser<Value = KeysetName> {
+    let known = PossibleValuesParser::new(KeysetName::ALL.map(KeysetName::name));
+    known.try_map(|name| KeysetName::find(&name).ok_or_else(|| Error::usage(format!("no keyset {name}"))))
+}
+
+/// Does it.
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+    let cluster = open_cluster(global)?;
+    if let What::List { name } = &args.what {
+        let names = name.map_or_else(|| KeysetName::ALL.to_vec(), |name| vec![name]);
+        return show(&rotation::list(&cluster, &names)?, printer);
+    }
+    require_directory(&cluster)?;
+    let lock = cluster.store.lock("turnup keyset")?;
+    lock.takeover().inspect(|message| printer.remark(message));
+    let (verb, name, item) = match &args.what {
+        What::Create { name } => (Verb::Create, *name, rotation::create(&cluster, *name)?),
+        What::Promote(Chosen { name, item, confirmed }) => {
+            (Verb::Promote, *name, rotation::promote(&cluster, *name, *item, *confirmed)?)
+        }
+        What::Distrust(Chosen { name, item, confirmed }) => {
+            (Verb::Distrust, *name, rotation::distrust(&cluster, *name, *item, *confirmed)?)
+        }
+        What::List { .. } => return Ok(()),
+    };
+    drop(lock);
+    tell(verb, name, item, printer)
+}
+
+/// Taking the lock would make it.
+fn require_directory(cluster: &Cluster) -> Result<()> {
+    if cluster.store.dir().is_dir() {
+        return Ok(());
+    }
+    Err(Error::precondition(format!("there is no cluster {}", cluster.settings.name)).hint("turnup up"))
+}
+
+fn tell(verb: Verb, name: KeysetName, item: u32, printer: &Printer) -> Result<()> {
+    let restarts = rotation::restarts(name, verb);
+    if printer.is_json() {
+        let did = match verb {
+            Verb::Create => "create",
+            Verb::Promote => "promote",
+            Verb::Distrust => "distrust",
+        };
+        return printer.json(&json!({
+            "schema": SCHEMA, "did": did, "keyset": name.name(), "item": item, "restarts": restarts,
+        }));
+    }
+    let did = match verb {
+        Verb::Create => "is made, and will be trusted",
+        Verb::Promote => "is the primary",
+        Verb::Distrust => "is distrusted",
+    };
+    printer.line(&format!("{name}: item {item} {did}; next: turnup up"))?;
+    let restarts = if restarts.is_empty() {
+        "which restarts nothing".to_owned()
+    } else {
+        format!("which restarts {}, one host after another on the control plane", restarts.join(", "))
+    };
+    printer.remark(&format!("turnup up carries it out, {restarts}; turnup plan shows it"));
+    Ok(())
+}
+
+fn show(items: &[ListedItem], printer: &Printer) -> Result<()> {
+    if printer.is_json() {
+        let items: Vec<_> = items
+            .iter()
+            .map(|item| {
+                json!({
+                    "keyset": item.keyset.name(), "item": item.id, "state": item.state.name(),
+                    "created": item.created, "ends": item.ends, "files": item.files,
+                })
+            })
+            .collect();
+        return printer.json(&json!({"schema": SCHEMA, "items": items}));
+    }
+    if items.is_empty() {
+        printer.remark("no keyset has an item yet: turnup up makes the first ones");
+        return Ok(());
+    }
+    let mut table = Table::new(&["KEYSET", "ITEM", "STATE", "ENDS", "FILES"]).right(1);
+    for item in items {
+        let ends = item.ends.map_or_else(|| "never".to_owned(), day);
+        let files: Vec<String> = item.files.iter().map(|file| file.display().to_string()).collect();
+        table.row([item.keyset.name(), &item.id.to_string(), item.state.name(), &ends, &files.join(" ")]);
+    }
+    printer.line(table.render().trim_end())
+}
+
+fn day(time: Timestamp) -> String {
+    let mark = if time <= Timestamp::now() { " (ended)" } else { "" };
+    format!("{}{mark}", time.strftime("%Y-%m-%d"))
+}
