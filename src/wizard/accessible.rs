@@ -9,7 +9,7 @@ use std::io::{BufRead, Write};
 use super::End;
 use super::dialog::Dialog;
 use super::files::Files;
-use super::guide::{Answer, Guide, refusals, summary};
+use super::guide::{Answer, Guide, summary};
 use super::line_edit::LineEdit;
 use super::model::Model;
 use super::msg::{Effect, Msg};
@@ -75,14 +75,17 @@ impl Conversation<'_> {
     /// The summary, and what to do with the answers.
     fn end(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<End> {
         loop {
+            // `turnup config set` takes what is only not enough yet, and so do answers of a script.
+            let misfits = model.errors().next().is_some();
+            check(model, files);
             self.tell_summary(model)?;
-            if !self.interactive && !model.problems.is_empty() {
+            if !self.interactive && misfits {
                 return Err(Error::config("the answers do not fit together; nothing was saved"));
             }
-            let is_right = model.problems.is_empty();
+            let is_right = model.errors().next().is_none();
             self.say(if is_right { "Save? [y]" } else { "Something is wrong. Save all the same? y or n" })?;
             match self.read(model)?.trim() {
-                "" if model.problems.is_empty() => return save(model, files),
+                "" if is_right => return save(model, files),
                 "y" | "yes" => return save(model, files),
                 "n" | "no" | "q" => return Ok(End::Discarded),
                 "<" => {
@@ -97,10 +100,10 @@ impl Conversation<'_> {
     }
 
     /// All questions from where one stands; whether to go on.
-    fn ask_all(&mut self, model: &mut Model, files: &dyn Files) -> Result<bool> {
+    fn ask_all(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<bool> {
         while let Some(guide) = model.guide.clone().filter(|guide| guide.node.is_some()) {
             let before = model.revision;
-            if !self.ask(model, &guide)? {
+            if !self.ask(model, files, &guide)? {
                 return Ok(false);
             }
             // A script can give its answers again.
@@ -145,7 +148,7 @@ impl Conversation<'_> {
     }
 
     /// One question; whether to go on.
-    fn ask(&mut self, model: &mut Model, guide: &Guide) -> Result<bool> {
+    fn ask(&mut self, model: &mut Model, files: &mut dyn Files, guide: &Guide) -> Result<bool> {
         let Some(node) = guide.node else { return Ok(true) };
         let (at, count) = guide.progress(model);
         self.say(&format!("\nQuestion {at} of {count}: {}", model.title(node)))?;
@@ -160,7 +163,8 @@ impl Conversation<'_> {
                 lines.iter().try_for_each(|line| self.say(line))?;
             }
             "!" => {
-                let lines: Vec<String> = model.problems.iter().map(|problem| problem.message.clone()).collect();
+                check(model, files);
+                let lines: Vec<String> = model.problems.iter().map(view::problem_line).collect();
                 let lines = if lines.is_empty() { vec!["nothing is wrong".to_owned()] } else { lines };
                 lines.iter().try_for_each(|line| self.say(line))?;
             }
@@ -214,10 +218,17 @@ impl Conversation<'_> {
         let (answers, consequences) = summary(model);
         self.say("\nYour answers:")?;
         answers.iter().try_for_each(|(prompt, value)| self.say(&format!("  {prompt}: {value}")))?;
-        let wrong: Vec<String> = model.problems.iter().map(|problem| format!("! {}", problem.message)).collect();
-        wrong.iter().try_for_each(|line| self.say(line))?;
-        refusals(model).iter().try_for_each(|why| self.say(&format!("! {why}")))?;
+        model.problems.iter().try_for_each(|problem| self.say(&view::problem_line(problem)))?;
         consequences.iter().try_for_each(|line| self.say(line))
+    }
+}
+
+/// Asks the one check, and waits for it.
+fn check(model: &mut Model, files: &mut dyn Files) {
+    if !model.is_checked()
+        && let Some(msg) = files.carry_out(model, &Effect::Check { then: None })
+    {
+        update(model, msg);
     }
 }
 

@@ -52,6 +52,11 @@ impl Guide {
         }
     }
 
+    /// Whether all questions are answered.
+    pub(super) const fn is_at_end(&self) -> bool {
+        self.node.is_none()
+    }
+
     /// The question behind this one, as the answers are now.
     pub(super) fn next(&self, model: &Model) -> Option<NodeId> {
         let all = questions(model);
@@ -135,13 +140,6 @@ fn switch_option(tri: Tri, now: Tri) -> PickOption {
     PickOption { label: label.to_owned(), value: tri.as_str().to_owned(), current: tri == now }
 }
 
-/// Why `turnup up` of this version would refuse the answers.
-pub(super) fn refusals(model: &Model) -> Vec<String> {
-    let symbols = model.schema.tree().symbols().map(|(id, _)| id).filter(|id| model.config.is_written(*id));
-    let changed = symbols.filter(|id| model.config.default_value(*id) != model.config.value(*id));
-    changed.filter_map(|id| model.schema.why_unused(id, model.config.value(id), model.target())).collect()
-}
-
 /// The questions with their answers, and what follows from them.
 pub(super) fn summary(model: &Model) -> (Vec<(String, String)>, Vec<String>) {
     let tree = model.schema.tree();
@@ -179,7 +177,9 @@ fn consequences(model: &Model) -> Vec<String> {
         1 => "One other setting is not at its default; v shows it.".to_owned(),
         count => format!("{count} other settings are not at their defaults; v shows them."),
     });
-    if matches!(model.form, super::model::Form::Object) && refusals(model).is_empty() {
+    if !model.is_checked() {
+        lines.push("Checking whether it can be turned up ...".to_owned());
+    } else if model.form == super::model::Form::Object && model.errors().next().is_none() {
         lines.push("What would be done, and why: turnup plan. Do it: turnup up.".to_owned());
     }
     lines

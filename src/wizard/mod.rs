@@ -3,8 +3,9 @@
 //! An Elm core: `model` is the state, `msg` what can happen, `update` how the state changes, `view`
 //! the screen as a pure function of the state, `keymap` the one table of keys that also makes the
 //! help. None of these know a terminal, a file or a clock; `terminal` is the loop that does,
-//! `escape` and `palette` what terminals need; `files` carries out what it is asked. The wizard can
-//! do nothing that `turnup config` cannot do without it.
+//! `escape` and `palette` what terminals need; `files` carries out what it is asked, `verdict` runs
+//! the check that all commands share. The wizard can do nothing that `turnup config` cannot do
+//! without it.
 
 mod accessible;
 mod dialog;
@@ -27,6 +28,7 @@ mod rows;
 mod search;
 mod terminal;
 mod update;
+mod verdict;
 mod view;
 
 #[cfg(test)]
@@ -46,6 +48,7 @@ use self::files::Files;
 use self::model::{Form, Model, Saved};
 pub(crate) use self::recording::Moment;
 use self::recording::Recorder;
+pub(crate) use self::verdict::Check;
 use crate::config::{ProblemLevel, Profile, Schema, Settings, TreeSource};
 use crate::error::Result;
 
@@ -98,6 +101,7 @@ impl Wizard {
         settings: Option<Settings>,
         applied: Option<&Settings>,
         begin: StartMode,
+        check: Check,
     ) -> Result<Self> {
         let schema = match &settings {
             Some(settings) => Arc::clone(settings.schema()),
@@ -109,6 +113,7 @@ impl Wizard {
         let name = path.display().to_string();
         let mut model = Model::new(Arc::clone(&schema), settings.config(), name, Form::Object, saved);
         model.is_stale = !is_new && settings.differs_from_file();
+        model.has_check = true;
         model.known = (!is_new).then(|| answered(&settings)).filter(|known| is_whole(&settings, known.len()));
         model.applied = applied.map(values);
         let profiles = Profile::list(source)?.into_iter();
@@ -121,7 +126,7 @@ impl Wizard {
         // On top of everything: it must not be overlooked.
         update::greet(&mut model, greeting(path, &settings));
         let base = model.config.said();
-        let form = files::Object { settings, schema, source: source.clone() };
+        let form = files::Object { settings, schema, source: source.clone(), check };
         Ok(Self { model, files: Box::new(files::Session::new(form, path, base)) })
     }
 
@@ -174,7 +179,7 @@ impl Wizard {
     /// Plays a recorded session again on a screen of this width and height. Needs no terminal and
     /// writes nothing.
     pub(crate) fn play(mut self, recording: &str, size: (u16, u16)) -> Result<Vec<Moment>> {
-        recording::play(&mut self.model, recording, Rect::new(0, 0, size.0, size.1))
+        recording::play(&mut self.model, &mut *self.files, recording, Rect::new(0, 0, size.0, size.1))
     }
 
     /// What the terminal can show.

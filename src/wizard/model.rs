@@ -14,7 +14,8 @@ use super::history::History;
 use super::keymap::Context;
 use super::rows::{self, Row};
 use super::search::Index;
-use crate::config::{self, Problem, Schema, TARGET};
+use super::verdict::{Verdict, judge_values};
+use crate::config::{self, Problem, ProblemLevel, Schema, TARGET};
 
 /// The whole state.
 #[derive(Debug)]
@@ -55,8 +56,12 @@ pub(super) struct Model {
     pub(super) guide: Option<Guide>,
     /// What the last key did or could not do.
     pub(super) notice: Option<Notice>,
-    /// What is wrong with the answers now.
+    /// What is wrong with the answers now, or worth knowing about them.
     pub(super) problems: Vec<Problem>,
+    /// Whether there is a check that tells more than the values alone.
+    pub(super) has_check: bool,
+    /// What it has said last.
+    verdict: Option<Verdict>,
     /// Leave as soon as the file is written.
     pub(super) leaving: bool,
     pub(super) history: History,
@@ -149,6 +154,8 @@ impl Model {
             guide: None,
             notice: None,
             problems: Vec::new(),
+            has_check: false,
+            verdict: None,
             leaving: false,
             history: History::default(),
             revision: 0,
@@ -185,12 +192,37 @@ impl Model {
     /// Computes again what follows from the answers.
     pub(super) fn answered(&mut self) {
         self.revision += 1;
-        self.problems = config::check(&self.schema, &self.config);
+        self.problems = judge_values(&self.schema, &self.config);
+        let remaining = self.verdict.iter().flat_map(|verdict| verdict.remaining(&self.schema, &self.config));
+        for problem in remaining {
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
         self.unsaved = !match &self.saved {
             Some(Saved::Object(object)) => *object == self.object(),
             Some(Saved::Said(said)) => self.config.says(said),
             None => false,
         };
+    }
+
+    /// Takes what the one check says of the answers as they are.
+    pub(super) fn take_verdict(&mut self, problems: Vec<Problem>) {
+        self.verdict = Some(Verdict::new(self, problems.clone()));
+        if self.problems != problems {
+            self.problems = problems;
+            self.rows_of = None;
+        }
+    }
+
+    /// Whether `problems` is what the one check says.
+    pub(super) fn is_checked(&self) -> bool {
+        !self.has_check || self.verdict.as_ref().is_some_and(|verdict| verdict.revision == self.revision)
+    }
+
+    /// What makes the answers unusable.
+    pub(super) fn errors(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().filter(|problem| problem.level == ProblemLevel::Error)
     }
 
     /// Brings the lines of the open menu up to date; to be called when a message has been taken.
@@ -304,13 +336,13 @@ impl Model {
     /// What is wrong with this symbol, if anything.
     pub(super) fn problem(&self, symbol: SymbolId) -> Option<&Problem> {
         let name = self.schema.name(symbol);
-        self.problems.iter().find(|problem| problem.symbol.as_deref() == Some(name))
+        self.errors().find(|problem| problem.symbol.as_deref() == Some(name))
     }
 
     /// The menus that hold something wrong, so that the user finds the way there.
     pub(super) fn menus_with_problems(&self) -> BTreeSet<NodeId> {
         let tree = self.schema.tree();
-        let names = self.problems.iter().filter_map(|problem| problem.symbol.as_deref());
+        let names = self.errors().filter_map(|problem| problem.symbol.as_deref());
         let nodes = names.filter_map(|name| tree.symbol(name)).flat_map(|symbol| tree.get(symbol).nodes.clone());
         nodes.flat_map(|node| std::iter::successors(tree.node(node).parent, |up| tree.node(*up).parent)).collect()
     }

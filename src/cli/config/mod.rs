@@ -1,6 +1,7 @@
 //! `turnup config`: the wizard on a terminal; everything else it can do, and more, as commands.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Subcommand;
 
@@ -8,7 +9,8 @@ use super::session::{SessionArgs, is_dumb};
 use super::{Global, Printer};
 use crate::config::{ExportFormat, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
-use crate::wizard::{StartMode, Wizard};
+use crate::forecast::{Purpose, Verdict};
+use crate::wizard::{Check, StartMode, Wizard};
 
 mod answers;
 mod explain;
@@ -233,6 +235,12 @@ impl ConfigContext<'_> {
     }
 }
 
+/// What `turnup config check` does, for the wizard.
+fn the_check(context: &ConfigContext<'_>) -> Check {
+    let (source, state_dir) = (context.source.clone(), context.global.state_dir.clone());
+    Arc::new(move |settings| Verdict::of(settings, &source, &state_dir, Purpose::Hosts).problems)
+}
+
 fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     context.refuse_flags()?;
     // A terminal that can only show lines gets lines, unless something is to be drawn or played.
@@ -252,7 +260,8 @@ fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     let name = settings.as_ref().map_or_else(|| Ok(String::new()), |settings| settings.get("phase1.cluster_name"))?;
     // What runs is only shown: a record that cannot be read must not block the wizard.
     let applied = Settings::open(&context.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
-    let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin)?;
+    let check = the_check(context);
+    let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin, check)?;
     if begin == StartMode::Lines {
         context.printer.remark(&wizard.run_in_lines()?.describe(context.path()));
         return Ok(());

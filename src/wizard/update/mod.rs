@@ -22,7 +22,9 @@ pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
     }
     let effect = take(model, msg);
     model.refresh();
-    effect
+    // The summary says what the check says.
+    let waits = model.guide.as_ref().is_some_and(Guide::is_at_end) && !model.is_checked();
+    effect.or_else(|| waits.then_some(Effect::Check { then: None }))
 }
 
 fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
@@ -62,7 +64,14 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
             dialog::cancel(model);
             model.leaving = false;
         }
+        Msg::Checked { problems, then } => {
+            model.take_verdict(problems);
+            return then.and_then(|then| take(model, *then));
+        }
         other if !model.dialogs.is_empty() => return dialog::update(model, &other),
+        Msg::Problems if !model.is_checked() => {
+            return Some(Effect::Check { then: Some(Box::new(Msg::Problems)) });
+        }
         Msg::Problems if model.problems.is_empty() => model.say("nothing is wrong"),
         Msg::Problems => model.dialogs.push(Dialog::Problems { cursor: 0 }),
         Msg::Preview => {

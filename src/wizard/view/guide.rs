@@ -9,7 +9,7 @@ use super::editors::{draw_field, expected, judge};
 use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details, lists, shorten};
-use crate::wizard::guide::{Answer, Guide, refusals, summary};
+use crate::wizard::guide::{Answer, Guide, summary};
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
 
@@ -126,8 +126,7 @@ fn draw_summary(model: &Model, theme: Theme, scroll: usize, area: Rect, buffer: 
         lines.push(Line::from(vec![Span::raw(format!("{prompt}{gap}")), Span::styled(value, theme.value())]));
     }
     lines.push(Line::default());
-    lines.extend(model.problems.iter().map(|problem| Line::styled(format!("! {}", problem.message), theme.error())));
-    lines.extend(refusals(model).into_iter().map(|why| Line::styled(format!("! {why}"), theme.error())));
+    lines.extend(model.problems.iter().map(|problem| theme.problem(problem)));
     lines.extend(consequences.into_iter().map(Line::raw));
     let lines = wrap(lines, area.width);
     let most = lines.len().saturating_sub(usize::from(area.height));

@@ -259,7 +259,10 @@ pub(super) fn draw_problems(model: &Model, theme: Theme, cursor: usize, area: Re
 
 fn list_problems(model: &Model, theme: Theme, cursor: usize, area: Rect) -> Listing<'static> {
     let room = usize::from(area.width).saturating_sub(8);
-    let lines = model.problems.iter().map(|problem| Line::styled(shorten(&problem.message, room), theme.error()));
+    let lines = model.problems.iter().map(|problem| {
+        let line = theme.problem(problem);
+        Line::styled(shorten(&line.to_string(), room), line.style)
+    });
     let below = model.problems.get(cursor).map(|problem| Line::raw(problem.message.clone()));
     let lines = lines.collect();
     Listing { title: "What is wrong", lines, cursor, below: below.into_iter().collect() }
