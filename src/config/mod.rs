@@ -5,7 +5,8 @@
 //! - `object`: between a configuration and the JSON object, every mistake with its place.
 //! - `check`, `components`, `warnings`: is it right, and are the files there that it names?
 //!   `problem`: what is found.
-//!   `host_system`: what hosts have besides Kubernetes.
+//!   `host_system`: what hosts have besides Kubernetes. `host_list`: hosts in the forms in which
+//!   people have them.
 //!   `refusal`: why a change was refused, and the next command.
 //! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
@@ -23,6 +24,7 @@ mod destination;
 mod explain;
 mod export;
 mod file;
+mod host_list;
 pub mod host_system;
 mod hosts;
 mod import;
@@ -55,6 +57,7 @@ pub use destination::{Assignment, ComponentName, Destination, flag_text};
 pub use explain::Way;
 pub use export::ExportFormat;
 pub(crate) use file::{Privacy, read as read_file, replace as replace_file};
+pub use host_list::{HOSTS, HostList, merge_hosts, read_hosts};
 pub use hosts::MOST_CONTROL_PLANES;
 pub use import::{Fate, Imported, import_anywhere};
 pub use json_schema::json_schema;

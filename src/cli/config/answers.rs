@@ -89,7 +89,10 @@ pub(super) fn unset(context: &ConfigContext<'_>, names: &[String]) -> Result<()>
 }
 
 /// Loads what there is, changes it and writes it, or leaves everything as it was.
-fn change(context: &ConfigContext<'_>, edit: impl FnOnce(&mut Settings) -> Result<Vec<SettingChange>>) -> Result<()> {
+pub(super) fn change(
+    context: &ConfigContext<'_>,
+    edit: impl FnOnce(&mut Settings) -> Result<Vec<SettingChange>>,
+) -> Result<()> {
     context.refuse_flags()?;
     let (path, schema) = (context.path(), Schema::load(&context.source)?);
     let mut settings = Settings::open(path, schema.clone())?.unwrap_or_else(|| Settings::from_defaults(schema));

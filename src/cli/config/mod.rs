@@ -14,6 +14,7 @@ use crate::wizard::{Check, StartMode, Wizard};
 
 mod answers;
 mod explain;
+mod hosts;
 mod reach;
 mod view;
 
@@ -157,6 +158,9 @@ enum Command {
         /// The setting
         name: String,
     },
+    /// Hosts of bare metal
+    #[command(subcommand)]
+    Hosts(hosts::Command),
     /// Bring the file of an earlier version to the present names and forms
     Migrate,
     /// Take over a configuration of kubernetes-anywhere (.config or .config.json), and say what
@@ -185,6 +189,7 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
         Some(Command::Set { assignments }) => answers::set(&context, &assignments),
         Some(Command::Unset { names }) => answers::unset(&context, &names),
         Some(Command::Import { file, force }) => answers::import(&context, &file, force),
+        Some(Command::Hosts(command)) => hosts::run(&context, &command),
         Some(Command::Migrate) => answers::migrate(&context),
         Some(Command::Minimal { write }) => answers::minimal(&context, write),
         Some(Command::Get { names }) => view::get(&context, &names),
