@@ -6,7 +6,7 @@
 //! - `check`, `components`, `warnings`: is it right, and are the files there that it names?
 //!   `problem`: what is found.
 //!   `host_system`: what hosts have besides Kubernetes. `host_list`: hosts in the forms in which
-//!   people have them.
+//!   people have them. `field_help`: the help of one field of a record.
 //!   `refusal`: why a change was refused, and the next command.
 //! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
@@ -23,6 +23,7 @@ mod components;
 mod destination;
 mod explain;
 mod export;
+mod field_help;
 mod file;
 mod host_list;
 pub mod host_system;
@@ -56,6 +57,7 @@ pub use check::{check, count_hosts, judge};
 pub use destination::{Assignment, ComponentName, Destination, flag_text};
 pub use explain::Way;
 pub use export::ExportFormat;
+pub use field_help::field_help;
 pub(crate) use file::{Privacy, read as read_file, replace as replace_file};
 pub use host_list::{HOSTS, HostList, merge_hosts, read_hosts};
 pub use hosts::MOST_CONTROL_PLANES;
@@ -66,7 +68,7 @@ pub use overrides::Overrides;
 pub use problem::{Problem, ProblemLevel, refuse};
 pub use profile::Profile;
 pub use relations::Addresses;
-pub use schema::{Effect, Rule, Schema, TARGET, Unused};
+pub use schema::{Effect, Guided, Rule, Schema, TARGET, Unused};
 pub use setting::{ComponentValue, Setting, SettingChange};
 pub use settings::Settings;
 pub use source::TreeSource;

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use kconfig::SymbolId;
+
 use super::Settings;
 use super::schema::{Schema, suggestion};
 use super::source::TreeSource;
@@ -50,6 +52,16 @@ impl Profile {
         let advice = suggestion(name, profiles.iter().map(|profile| profile.name.as_str()));
         Err(Error::usage(format!("there is no profile `{name}`{advice}"))
             .hint("see all profiles: turnup config profile"))
+    }
+
+    /// What this profile says, in the order of the menus.
+    #[must_use]
+    pub fn answers(&self, schema: &Schema) -> Vec<(SymbolId, String)> {
+        let mut config = schema.config();
+        // A test holds all profiles to the tree.
+        drop(kconfig::dotconfig::read(&mut config, &self.text, ""));
+        let answer = |symbol: SymbolId| Some((symbol, config.user_value(symbol)?.to_owned()));
+        schema.ordered().into_iter().filter_map(answer).collect()
     }
 
     /// The settings of this profile; an error when it does not fit the tree.

@@ -6,6 +6,9 @@
 
 use std::io::{BufRead, Write};
 
+use kconfig::SymbolId;
+use serde_json::Value;
+
 use super::End;
 use super::dialog::Dialog;
 use super::files::Files;
@@ -13,8 +16,10 @@ use super::guide::{Answer, Guide, summary};
 use super::line_edit::LineEdit;
 use super::model::Model;
 use super::msg::{Effect, Msg};
+use super::preset;
 use super::update::{start_guide, update};
 use super::view;
+use crate::config::{HOSTS, read_hosts};
 use crate::error::{Context as _, Error, Result};
 use crate::terminal;
 
@@ -101,7 +106,7 @@ impl Conversation<'_> {
 
     /// All questions from where one stands; whether to go on.
     fn ask_all(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<bool> {
-        while let Some(guide) = model.guide.clone().filter(|guide| guide.node.is_some()) {
+        while let Some(guide) = model.guide.clone().filter(|guide| !guide.is_at_end()) {
             let before = model.revision;
             if !self.ask(model, files, &guide)? {
                 return Ok(false);
@@ -139,7 +144,8 @@ impl Conversation<'_> {
         let mut line = String::new();
         let count = self.input.read_line(&mut line).context("cannot read an answer")?;
         if count == 0 {
-            let at = model.guide.as_ref().and_then(|guide| guide.node).map_or("the end", |node| model.title(node));
+            let asked = model.guide.as_ref().filter(|guide| !guide.is_at_end());
+            let at = asked.map_or("the end", |guide| guide.title(model));
             let error =
                 Error::usage(format!("the answers ended before the last question, at: {at}; nothing was saved"));
             return Err(error.hint("give one line for each question and one for saving; an empty line keeps the value"));
@@ -149,9 +155,8 @@ impl Conversation<'_> {
 
     /// One question; whether to go on.
     fn ask(&mut self, model: &mut Model, files: &mut dyn Files, guide: &Guide) -> Result<bool> {
-        let Some(node) = guide.node else { return Ok(true) };
         let (at, count) = guide.progress(model);
-        self.say(&format!("\nQuestion {at} of {count}: {}", model.title(node)))?;
+        self.say(&format!("\nQuestion {at} of {count}: {}", guide.title(model)))?;
         let now = self.tell_options(model, guide)?;
         self.say(&format!("[{now}]"))?;
         let line = self.read(model)?;
@@ -159,7 +164,7 @@ impl Conversation<'_> {
             "q" => return Ok(false),
             "<" => self.take(model, Msg::Back)?,
             "?" => {
-                let lines = view::plain_details(model, node);
+                let lines = guide.node().map_or_else(|| preset::help(model), |node| view::plain_details(model, node));
                 lines.iter().try_for_each(|line| self.say(line))?;
             }
             "!" => {
@@ -173,7 +178,7 @@ impl Conversation<'_> {
                 self.take(model, Msg::Accept)?;
                 // What was refused is asked again, with what holds.
                 if model.notice.as_ref().is_some_and(|notice| notice.is_error) {
-                    model.guide = Some(Guide::at(model, Some(node)));
+                    model.guide = Some(Guide::at(model, guide.question));
                 }
             }
         }
@@ -192,10 +197,15 @@ impl Conversation<'_> {
                 Ok(options.iter().find(|option| option.current).map_or_else(String::new, |option| option.value.clone()))
             }
             Answer::Text(line) => {
-                let symbol = guide.node.and_then(|node| model.schema.tree().node(node).symbol);
+                let symbol = guide.node().and_then(|node| model.schema.tree().node(node).symbol);
                 let Some(symbol) = symbol else { return Ok(String::new()) };
                 self.say(&format!("  {}", view::expected(model, symbol)))?;
                 Ok(model.shown(symbol, line.text()))
+            }
+            Answer::Rows(items) => {
+                items.rows.iter().try_for_each(|row| self.say(&format!("  {}", items.summary(row))))?;
+                self.say(&format!("  {}", rows_expected(model, items.symbol)))?;
+                Ok(model.shown(items.symbol, model.config.value(items.symbol)))
             }
             Answer::Nothing => Ok(String::new()),
         }
@@ -204,11 +214,10 @@ impl Conversation<'_> {
     /// Takes a message and tells what came of it. A wrong answer ends everything when it cannot be
     /// asked again.
     fn take(&mut self, model: &mut Model, msg: Msg) -> Result<()> {
-        let node = model.guide.as_ref().and_then(|guide| guide.node);
+        let title = model.guide.as_ref().map_or("", |guide| guide.title(model)).to_owned();
         update(model, msg);
         let Some(notice) = model.notice.clone() else { return Ok(()) };
         if notice.is_error && !self.interactive {
-            let title = node.map_or("", |node| model.title(node));
             return Err(Error::config(format!("{title}: {}; nothing was saved", notice.text)));
         }
         self.say(&if notice.is_error { format!("! {}", notice.text) } else { notice.text })
@@ -245,8 +254,30 @@ fn save(model: &Model, files: &mut dyn Files) -> Result<End> {
     }
 }
 
+/// What a list of records looks like in one line.
+fn rows_expected(model: &Model, symbol: SymbolId) -> String {
+    if model.schema.name(symbol) == HOSTS {
+        "Expected: hosts as NAME ADDRESS ROLE, separated by semicolons, or a JSON list".to_owned()
+    } else {
+        "Expected: a JSON list of objects".to_owned()
+    }
+}
+
+/// The JSON of hosts that are not written as such; what cannot be read stays as it is, and is
+/// refused as any wrong answer.
+fn records(model: &Model, text: &str) -> String {
+    let node = model.guide.as_ref().and_then(Guide::node);
+    let symbol = node.and_then(|node| model.schema.tree().node(node).symbol);
+    if !symbol.is_some_and(|symbol| model.schema.name(symbol) == HOSTS) || text.starts_with('[') {
+        return text.to_owned();
+    }
+    let list = read_hosts(&text.replace(';', "\n"));
+    list.map_or_else(|_| text.to_owned(), |list| Value::from(list.hosts).to_string())
+}
+
 /// Puts the answer where the keys would have put it.
 fn answer(model: &mut Model, text: &str) {
+    let records = records(model, text);
     let Some(guide) = &mut model.guide else { return };
     match &mut guide.answer {
         Answer::Options { options, cursor } => {
@@ -261,6 +292,7 @@ fn answer(model: &mut Model, text: &str) {
             }
         }
         Answer::Text(line) if !text.is_empty() => *line = LineEdit::new(text),
-        Answer::Text(_) | Answer::Nothing => {}
+        Answer::Rows(_) if !text.is_empty() => guide.answer = Answer::Text(LineEdit::new(&records)),
+        Answer::Text(_) | Answer::Rows(_) | Answer::Nothing => {}
     }
 }

@@ -10,6 +10,7 @@
 mod accessible;
 mod dialog;
 mod escape;
+mod field_note;
 mod files;
 mod guide;
 mod history;
@@ -21,6 +22,7 @@ mod line_edit;
 mod model;
 mod msg;
 mod palette;
+mod preset;
 mod preview;
 mod recording;
 mod repair;
@@ -46,6 +48,7 @@ use self::accessible::Conversation;
 use self::dialog::Dialog;
 use self::files::Files;
 use self::model::{Form, Model, Saved};
+use self::preset::Preset;
 pub(crate) use self::recording::Moment;
 use self::recording::Recorder;
 pub(crate) use self::verdict::Check;
@@ -116,8 +119,7 @@ impl Wizard {
         model.has_check = true;
         model.known = (!is_new).then(|| answered(&settings)).filter(|known| is_whole(&settings, known.len()));
         model.applied = applied.map(values);
-        let profiles = Profile::list(source)?.into_iter();
-        model.profiles = profiles.map(|profile| (profile.name, profile.purpose)).collect();
+        model.profiles = Preset::all(Profile::list(source)?, &schema);
         match begin {
             StartMode::Guide => update::start_guide(&mut model),
             StartMode::Menus if is_new => update::ask_how(&mut model),

@@ -12,6 +12,7 @@ use super::dialog::Dialog;
 use super::guide::Guide;
 use super::history::History;
 use super::keymap::Context;
+use super::preset::Preset;
 use super::rows::{self, Row};
 use super::search::Index;
 use super::verdict::{Verdict, judge_values};
@@ -40,8 +41,8 @@ pub(super) struct Model {
     pub(super) is_stale: bool,
     /// What the running cluster was made with, by the settings' names.
     pub(super) applied: Option<BTreeMap<String, String>>,
-    /// Presets that can be loaded: names and what they are for.
-    pub(super) profiles: Vec<(String, String)>,
+    /// Presets that can be loaded.
+    pub(super) profiles: Vec<Preset>,
     /// From the root to the open menu.
     pub(super) places: Vec<MenuPosition>,
     /// Where jumps began, the last one last.
@@ -304,6 +305,8 @@ impl Model {
     fn context_of(&self, dialog: Option<&Dialog>) -> Context {
         match (dialog, &self.guide) {
             (Some(dialog), _) => dialog.context(),
+            // What is wrong has to be gone to, before anything else.
+            (None, Some(guide)) if guide.is_at_end() && self.errors().next().is_some() => Context::SummaryWrong,
             (None, Some(guide)) => guide.context(),
             (None, None) => Context::Menu,
         }
@@ -323,7 +326,7 @@ impl Model {
     pub(super) fn typed_symbol(&self) -> Option<SymbolId> {
         match (self.dialogs.last(), &self.guide) {
             (Some(Dialog::Edit { symbol, .. }), _) => Some(*symbol),
-            (None, Some(guide)) => guide.node.and_then(|node| self.schema.tree().node(node).symbol),
+            (None, Some(guide)) => guide.node().and_then(|node| self.schema.tree().node(node).symbol),
             _ => None,
         }
     }
@@ -352,13 +355,28 @@ impl Model {
         self.schema.tree().node(node).prompt.as_ref().map_or("Configuration", |prompt| &prompt.text)
     }
 
-    /// The value of a symbol as it may be shown.
+    /// The value of a symbol as it may be shown: records by their keys.
     pub(super) fn shown(&self, symbol: SymbolId, value: &str) -> String {
-        if self.schema.rule(symbol).secret && !value.is_empty() { "(secret)".to_owned() } else { value.to_owned() }
+        let rule = self.schema.rule(symbol);
+        if rule.secret && !value.is_empty() {
+            return "(secret)".to_owned();
+        }
+        let brief = rule.format.as_ref().and_then(|format| format.summarize(value));
+        brief.unwrap_or_else(|| value.to_owned())
     }
 
     /// The command that gives these answers without the wizard.
     pub(super) fn command<'a>(&self, answers: impl IntoIterator<Item = (SymbolId, &'a str)>) -> String {
+        let answers: Vec<(SymbolId, &str)> = answers.into_iter().collect();
+        let is_records = |(symbol, _): &(SymbolId, &str)| {
+            matches!(self.schema.rule(*symbol).format, Some(config::format::Format::Records(_)))
+        };
+        // Nothing that one could type.
+        if let [(symbol, value)] = answers.as_slice()
+            && is_records(&(*symbol, value))
+        {
+            return format!("{}: {}", self.schema.name(*symbol), self.shown(*symbol, value));
+        }
         let words = answers.into_iter().map(|(symbol, value)| match &self.form {
             Form::Object => {
                 let shown = self.shown(symbol, value);
@@ -372,7 +390,8 @@ impl Model {
 
     /// What is said of a change: the command for it, where there is one.
     pub(super) fn describe(&self, what: &str) -> String {
-        if self.form == Form::Object { format!("as a command: {what}") } else { what.to_owned() }
+        let is_command = self.form == Form::Object && what.starts_with("turnup ");
+        if is_command { format!("as a command: {what}") } else { what.to_owned() }
     }
 
     /// The command that restores the defaults.

@@ -9,7 +9,7 @@ use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
 use crate::wizard::items::Fields;
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
-use crate::wizard::model::Model;
+use crate::wizard::model::{Model, Notice};
 use crate::wizard::msg::{Effect, Msg};
 use crate::wizard::preview::Preview;
 
@@ -116,6 +116,18 @@ fn change_search(model: &mut Model, msg: &Msg) {
 /// What a paste means: lines become elements where a list is edited, all else takes one line.
 pub(super) fn paste(model: &mut Model, text: &str) -> Option<Msg> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if model.dialogs.is_empty() && super::guide::paste(model, text) {
+        return None;
+    }
+    if let Some(Dialog::Items(items)) = model.dialogs.last_mut()
+        && items.is_records()
+    {
+        match items.paste(&model.schema, text) {
+            Ok(remark) => model.notice = remark.map(|text| Notice { text, is_error: false }),
+            Err(why) => model.complain(why),
+        }
+        return None;
+    }
     if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {
         if let Err(why) = items.insert_lines(&lines) {
             model.complain(why);
@@ -288,20 +300,20 @@ fn change_items(model: &mut Model, msg: &Msg) {
         Msg::Remove => items.remove(),
         Msg::Shift(by) => items.shift(*by),
         Msg::Add | Msg::Open => {
-            let fields = items.fields(*msg == Msg::Add || items.rows.is_empty());
-            if let Some(fields) = fields {
-                open_fields(model, fields);
+            let new = *msg == Msg::Add || items.rows.is_empty();
+            if let Some(fields) = items.fields(new) {
+                open_fields(model, fields, new);
             }
         }
         _ => move_within(&mut items.cursor, items.rows.len(), msg),
     }
 }
 
-/// An element of one part is edited at once.
-fn open_fields(model: &mut Model, fields: Fields) {
+/// An element of one part is edited at once; of a new one, what it needs is asked at once.
+fn open_fields(model: &mut Model, fields: Fields, new: bool) {
     let single = fields.columns.len() == 1;
     model.dialogs.push(Dialog::Fields(fields));
-    if single {
+    if single || new {
         open_cell(model);
     }
 }
@@ -321,6 +333,11 @@ fn change_fields(model: &mut Model, msg: &Msg) {
     let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
     match msg {
         Msg::Open => open_cell(model),
+        Msg::Details => {
+            let field = &fields.columns[fields.cursor];
+            let (title, lines) = (field.name.clone(), fields.about(fields.cursor));
+            model.dialogs.push(Dialog::Text { title, lines, scroll: 0 });
+        }
         Msg::Remove => {
             fields.texts[fields.cursor].clear();
             fields.wrong = None;
@@ -380,6 +397,12 @@ fn take_part(model: &mut Model, column: usize, text: String) {
     fields.texts[column] = text;
     fields.wrong = None;
     if fields.columns.len() == 1 {
-        accept_fields(model);
+        return accept_fields(model);
+    }
+    // On to what is missing, or else to the next field.
+    let missing = fields.missing_from(column + 1);
+    fields.cursor = missing.unwrap_or((column + 1).min(fields.columns.len() - 1));
+    if missing.is_some() {
+        open_cell(model);
     }
 }

@@ -7,6 +7,7 @@ use crate::wizard::guide::Guide;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
+use crate::wizard::preset::Preset;
 use crate::wizard::verdict::judge_unused;
 
 pub(super) fn save(model: &mut Model) -> Option<Effect> {
@@ -93,9 +94,9 @@ fn open_path(model: &mut Model, purpose: FilePurpose) {
 }
 
 fn ask_profile(model: &mut Model) {
-    let profile = |(name, purpose): &(String, String)| PickOption {
-        label: format!("{name}: {purpose}"),
-        value: name.clone(),
+    let profile = |preset: &Preset| PickOption {
+        label: format!("{}: {}", preset.name, preset.purpose),
+        value: preset.name.clone(),
         current: false,
     };
     let mut options: Vec<PickOption> = model.profiles.iter().map(profile).collect();

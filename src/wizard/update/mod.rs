@@ -21,6 +21,7 @@ pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
         model.notice = None;
     }
     let effect = take(model, msg);
+    guide::refresh(model);
     model.refresh();
     // The summary says what the check says.
     let waits = model.guide.as_ref().is_some_and(Guide::is_at_end) && !model.is_checked();
