@@ -28,7 +28,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("config where", "turnup config where phase2.max_pods"),
     (
         "config hosts import",
-        "turnup config hosts import inventory.ini\nssh-keyscan -t ed25519 192.0.2.11 192.0.2.12 | turnup config hosts import -",
+        "turnup config hosts import hosts.csv\nssh-keyscan -t ed25519 192.0.2.11 192.0.2.12 | turnup config hosts import inventory.ini -",
     ),
     ("config migrate", "turnup config migrate"),
     ("config import", "turnup config import ../kubernetes-anywhere/.config.json"),

@@ -36,9 +36,24 @@ fn head<'l>(fields: &[Field], line: &'l str) -> Option<(Vec<&'l str>, &'l str)> 
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
+    use crate::config::{Schema, TreeSource};
+    use crate::format::Format;
 
     const HELP: &str = "The hosts.\n\nname    The host.\nuser, port\n        Where they are\n        others.\nzone    A\n        \
                         label.\n\nname the hosts well.\n";
+
+    #[test]
+    fn every_field_of_our_records_is_explained() {
+        let schema = Schema::load(&TreeSource::embedded()).unwrap();
+        let mut silent = Vec::new();
+        for (symbol, entry) in schema.tree().symbols() {
+            let Some(Format::Records(fields)) = &schema.rule(symbol).format else { continue };
+            let help = entry.nodes.iter().find_map(|node| schema.tree().help(*node)).unwrap();
+            let silent_here = fields.iter().filter(|field| field_help(fields, &help, &field.name).is_none());
+            silent.extend(silent_here.map(|field| format!("{} {}", entry.name, field.name)));
+        }
+        assert_eq!(silent, Vec::<String>::new());
+    }
 
     #[test]
     fn each_field_has_its_part_of_the_help() {

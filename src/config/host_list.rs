@@ -177,18 +177,26 @@ fn key_line(line: &str) -> Option<(String, String)> {
 
 fn host_of_line(line: &str) -> Result<Host, String> {
     let mut host = Host::new();
-    let mut words = line.split([' ', '\t', ',']).filter(|word| !word.is_empty()).peekable();
+    let mut words = words(line);
     while let Some(word) = words.next() {
         if word.starts_with("ssh-") || word.starts_with("ecdsa-") {
             let key = words.next().ok_or("the key is missing behind its type")?;
             put(&mut host, "host_key", &format!("{word} {key}"))?;
         } else if let Some((field, value)) = word.split_once('=') {
-            put_variable(&mut host, field, value)?;
+            put_variable(&mut host, field, value.trim_end_matches(','))?;
         } else {
             put_word(&mut host, word)?;
         }
     }
     Ok(host)
+}
+
+/// The words of a line: between blanks, or between commas where no value has one.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split_whitespace().flat_map(|word| {
+        let is_value = word.split_once('=').is_some_and(|(field, _)| !field.contains(','));
+        word.split(move |letter| letter == ',' && !is_value).filter(|part| !part.is_empty())
+    })
 }
 
 /// A word that does not say what it is: an address, a role or the name.
@@ -413,6 +421,7 @@ mod tests {
     fn hosts_are_read_in_every_form_in_which_people_have_them() {
         for text in [
             "# ours\nm1 192.0.2.11 control-plane user=ops\n\nw1 192.0.2.21 worker user=ops port=2222\n",
+            "m1,192.0.2.11,control-plane,user=ops\nw1, 192.0.2.21, worker, user=ops, port=2222\n",
             "ops@192.0.2.11 m1.example.com master\nops@192.0.2.21\tw1\tnode ssh_port=2222",
             "name,address,role,user,port\nm1,192.0.2.11,control-plane,ops,\nw1,192.0.2.21,worker,ops,2222\n",
             "Hostname;IP;Role;User;Port\nM1;192.0.2.11;master;ops;\n\"W1\";192.0.2.21;agent;ops;2222",
@@ -452,6 +461,12 @@ mod tests {
         );
         let both = read_hosts("m1 192.0.2.11\n192.0.2.11 ssh-ed25519 AAAA comment\n").unwrap();
         assert_eq!(both.hosts[0]["host_key"], "ssh-ed25519 AAAA");
+    }
+
+    #[test]
+    fn labels_keep_their_commas() {
+        let list = read_hosts("m1 192.0.2.11 master labels=rack=a,disk=ssd\n").unwrap();
+        assert_eq!(list.hosts[0]["labels"], json!({"rack": "a", "disk": "ssd"}));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use kconfig::SymbolId;
 
 use super::Settings;
+use super::problem::ProblemLevel;
 use super::schema::{Schema, suggestion};
 use super::source::TreeSource;
 use crate::error::{Error, Result};
@@ -71,7 +72,8 @@ impl Profile {
         let mut settings = Settings::from_defaults(schema);
         settings.adopt(&config);
         let mistakes = found.iter().map(|(line, finding)| format!("{}:{line}: {finding}", self.path));
-        let problems = settings.check().into_iter().map(|problem| format!("{}: {}", self.path, problem.message));
+        let errors = settings.check().into_iter().filter(|problem| problem.level == ProblemLevel::Error);
+        let problems = errors.map(|problem| format!("{}: {}", self.path, problem.message));
         let mistakes: BTreeSet<String> = mistakes.chain(problems).collect();
         if mistakes.is_empty() {
             return Ok(settings);

@@ -18,8 +18,9 @@ use super::model::Model;
 use super::msg::{Effect, Msg};
 use super::preset;
 use super::update::{start_guide, update};
+use super::verdict::judge_values;
 use super::view;
-use crate::config::{HOSTS, read_hosts};
+use crate::config::{HOSTS, ProblemLevel, read_hosts};
 use crate::error::{Context as _, Error, Result};
 use crate::terminal;
 
@@ -81,7 +82,8 @@ impl Conversation<'_> {
     fn end(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<End> {
         loop {
             // `turnup config set` takes what is only not enough yet, and so do answers of a script.
-            let misfits = model.errors().next().is_some();
+            let known = judge_values(&model.schema, &model.config);
+            let misfits = known.iter().any(|problem| problem.level == ProblemLevel::Error);
             check(model, files);
             self.tell_summary(model)?;
             if !self.interactive && misfits {

@@ -33,6 +33,7 @@ fn default_of(model: &Model, symbol: SymbolId, field: &str) -> Option<String> {
     let (_, settings) = rule.field_defaults.iter().find(|(name, _)| name == field)?;
     settings.iter().find_map(|name| {
         let setting = model.schema.tree().symbol(name).filter(|setting| model.config.is_written(*setting))?;
-        Some(format!("{} ({name})", model.shown(setting, model.config.value(setting))))
+        let value = model.config.value(setting);
+        (!value.is_empty()).then(|| format!("{}, {name}", model.shown(setting, value)))
     })
 }

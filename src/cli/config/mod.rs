@@ -230,6 +230,12 @@ impl ConfigContext<'_> {
         self.global.settings_or_default(&self.source)
     }
 
+    /// The one check, of any settings: what `turnup config check` says of the file.
+    fn check(&self) -> Check {
+        let (source, state_dir) = (self.source.clone(), self.global.state_dir.clone());
+        Arc::new(move |settings| Verdict::of(settings, &source, &state_dir, Purpose::Hosts).problems)
+    }
+
     /// Flags are for one run: writing them into the file would be a surprise, ignoring them as
     /// well.
     fn refuse_flags(&self) -> Result<()> {
@@ -238,12 +244,6 @@ impl ConfigContext<'_> {
         }
         Err(Error::usage("--set is for one run and never written into the file").hint("turnup config set NAME=VALUE"))
     }
-}
-
-/// What `turnup config check` does, for the wizard.
-fn the_check(context: &ConfigContext<'_>) -> Check {
-    let (source, state_dir) = (context.source.clone(), context.global.state_dir.clone());
-    Arc::new(move |settings| Verdict::of(settings, &source, &state_dir, Purpose::Hosts).problems)
 }
 
 fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
@@ -265,7 +265,7 @@ fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     let name = settings.as_ref().map_or_else(|| Ok(String::new()), |settings| settings.get("phase1.cluster_name"))?;
     // What runs is only shown: a record that cannot be read must not block the wizard.
     let applied = Settings::open(&context.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
-    let check = the_check(context);
+    let check = context.check();
     let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin, check)?;
     if begin == StartMode::Lines {
         context.printer.remark(&wizard.run_in_lines()?.describe(context.path()));

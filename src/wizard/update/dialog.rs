@@ -123,7 +123,10 @@ pub(super) fn paste(model: &mut Model, text: &str) -> Option<Msg> {
         && items.is_records()
     {
         match items.paste(&model.schema, text) {
-            Ok(remark) => model.notice = remark.map(|text| Notice { text, is_error: false }),
+            Ok(remark) => {
+                model.notice = remark.map(|text| Notice { text, is_error: false });
+                judge_items(model);
+            }
             Err(why) => model.complain(why),
         }
         return None;
@@ -359,6 +362,24 @@ fn accept_fields(model: &mut Model) {
     let Some(Dialog::Fields(fields)) = model.dialogs.pop() else { return };
     if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {
         items.take(fields.row, fields.texts);
+    }
+    judge_items(model);
+}
+
+/// What is wrong with the elements together, such as two hosts with one address: said at once, as
+/// it will be said of the setting.
+fn judge_items(model: &mut Model) {
+    let Some(Dialog::Items(items)) = model.dialogs.last() else { return };
+    let (symbol, text) = (items.symbol, items.text());
+    let mut with = model.config.clone();
+    if config::judge(&model.schema, &with, symbol, &text).is_some() || with.set(symbol, &text).is_err() {
+        return;
+    }
+    let name = model.schema.name(symbol);
+    let is_own = |problem: &config::Problem| problem.symbol.as_deref() == Some(name);
+    let wrong = config::check(&model.schema, &with).into_iter().find(is_own).map(|problem| problem.message);
+    if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {
+        items.wrong = wrong;
     }
 }
 
