@@ -25,7 +25,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::terminal;
 
 const KEYS: &str = "\
-Enter keeps what stands in brackets. ? tells more, < goes to the question before, ! lists what is wrong,
+Enter keeps what stands in brackets. ? tells more, < goes to the question before, ! lists what is wrong, \
 q leaves without saving. Of several possible answers type the word or its number.";
 
 /// The conversation.
@@ -34,6 +34,8 @@ pub(super) struct Conversation<'a> {
     pub(super) output: &'a mut dyn Write,
     /// Whether standard input is a terminal, so that a question can be asked again.
     pub(super) interactive: bool,
+    /// The width of the terminal; lines are not broken where there is none.
+    pub(super) width: Option<u16>,
 }
 
 impl Conversation<'_> {
@@ -138,7 +140,10 @@ impl Conversation<'_> {
     }
 
     fn say(&mut self, text: &str) -> Result<()> {
-        writeln!(self.output, "{}", terminal::lines(text)).context("cannot write")?;
+        let safe = terminal::lines(text);
+        for line in view::plain_lines(&safe, self.width) {
+            writeln!(self.output, "{line}").context("cannot write")?;
+        }
         self.output.flush().context("cannot write")
     }
 
@@ -166,7 +171,9 @@ impl Conversation<'_> {
             "q" => return Ok(false),
             "<" => self.take(model, Msg::Back)?,
             "?" => {
-                let lines = guide.node().map_or_else(|| preset::help(model), |node| view::plain_details(model, node));
+                let lines = guide
+                    .node()
+                    .map_or_else(|| preset::help(model), |node| view::plain_details(model, node, self.width));
                 lines.iter().try_for_each(|line| self.say(line))?;
             }
             "!" => {

@@ -45,7 +45,12 @@ pub(super) enum Dialog {
     /// The file has changed on disk: what differs, and what to do.
     Conflict { lines: Vec<String>, scroll: usize },
     /// The question whether answers of a session that was cut off are taken over.
-    Recover { lines: Vec<String>, scroll: usize },
+    Recover {
+        lines: Vec<String>,
+        scroll: usize,
+        /// Whether the next refusal counts: one that was typed ahead must not.
+        refused: bool,
+    },
 }
 
 /// What a file is named for.
@@ -101,6 +106,8 @@ impl Dialog {
             Self::Items(_) => Context::Items,
             Self::Fields(_) => Context::Fields,
             Self::Search(_) => Context::Search,
+            // Where no way was found there is nothing to take.
+            Self::Repair(repair) if repair.steps.is_empty() => Context::Text,
             Self::Repair(_) => Context::Repair,
             Self::Problems { .. } => Context::Problems,
             Self::Preview(_) => Context::Preview,

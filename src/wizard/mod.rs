@@ -160,7 +160,7 @@ impl Wizard {
             self.model.complain(terminal::OTHERS);
         }
         if let Some(lines) = self.files.draft(&self.model) {
-            self.model.dialogs.push(Dialog::Recover { lines, scroll: 0 });
+            self.model.dialogs.push(Dialog::Recover { lines, scroll: 0, refused: false });
         }
         let written = terminal::run(&mut self.model, &mut *self.files, &mut Recorder::open(record)?)?;
         Ok(match (self.model.is_unsaved(), written) {
@@ -174,7 +174,9 @@ impl Wizard {
     pub(crate) fn run_in_lines(mut self) -> Result<End> {
         let (interactive, mut output) = (std::io::stdin().is_terminal(), std::io::stdout());
         let mut input = std::io::stdin().lock();
-        let conversation = Conversation { input: &mut input, output: &mut output, interactive };
+        let is_shown = std::io::stdout().is_terminal();
+        let width = crossterm::terminal::size().ok().filter(|_| is_shown).map(|(width, _)| width);
+        let conversation = Conversation { input: &mut input, output: &mut output, interactive, width };
         conversation.run(&mut self.model, &mut *self.files)
     }
 

@@ -79,7 +79,7 @@ screens! {
     preview_saved: Session::ours().to("phase1.cluster_name").press("<Enter><C-u>prod<Enter>v<Tab>");
     preview_defaults: Session::ours().to("phase1.cluster_name").press("<Enter><C-u>prod<Enter>v<Tab><Tab>");
     preview_applied: Session::ours().press("v<Tab><Tab><Tab>");
-    recover: Session::ours().dialog(Dialog::Recover { lines: vec!["~ phase1.num_nodes: 1 -> 3".into()], scroll: 0 });
+    recover: Session::ours().dialog(Dialog::Recover { lines: vec!["~ phase1.num_nodes: 1 -> 3".into()], scroll: 0, refused: false });
     ascii: Session::ours().ascii().into("Phase 1: Cluster Resource Provisioning").at("Target platform").press("<Enter>");
     submenu_of_a_switch: Session::everything().into("Networking support").at("Fancy things").press(" ").at("Core");
     deep: Session::everything().into("Deep").into("Deeper");
@@ -122,7 +122,7 @@ fn too_small_a_window_says_so_and_nothing_panics() {
         Session::ours().to("phase1.num_nodes").press("<Enter>1000<Enter>!"),
         Session::ours().press("v"),
         Session::ours().press("S"),
-        Session::ours().dialog(Dialog::Recover { lines: vec!["~ a".repeat(40)], scroll: 0 }),
+        Session::ours().dialog(Dialog::Recover { lines: vec!["~ a".repeat(40)], scroll: 0, refused: false }),
         Session::ours().dialog(Dialog::Quit),
     ];
     insta::assert_snapshot!(sessions[0].screen(40, 5), @"

@@ -52,7 +52,7 @@ fn go_on(model: &mut Model) -> Option<Effect> {
             return Some(Effect::Complete(cell.line.text().to_owned()));
         }
         Dialog::Preview(preview) => {
-            let next = Preview::of(model, preview.tab.next());
+            let next = Preview::of(model, preview.tab.next(model));
             model.dialogs.pop();
             model.dialogs.push(Dialog::Preview(next));
         }

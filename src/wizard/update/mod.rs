@@ -56,10 +56,7 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
         }
         Msg::Taken { disk, answers, merge, remarks } => files::taken(model, &disk, &answers, merge, remarks),
         Msg::Redraw => return Some(Effect::Redraw),
-        Msg::Refuse => {
-            model.dialogs.pop();
-            return Some(Effect::Forget);
-        }
+        Msg::Refuse => return refuse(model),
         Msg::Keys => model.dialogs.push(Dialog::Keys { scroll: 0 }),
         Msg::Cancel => {
             dialog::cancel(model);
@@ -83,6 +80,21 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
         other => menu::update(model, &other),
     }
     None
+}
+
+/// Throws answers away when that is said twice: once may have been typed ahead.
+fn refuse(model: &mut Model) -> Option<Effect> {
+    match model.dialogs.last_mut() {
+        Some(Dialog::Recover { refused, .. }) if !*refused => {
+            *refused = true;
+            model.complain("n once more throws these answers away");
+            None
+        }
+        _ => {
+            model.dialogs.pop();
+            Some(Effect::Forget)
+        }
+    }
 }
 
 fn quit(model: &mut Model) -> Option<Effect> {

@@ -86,9 +86,15 @@ fn lines(area: Rect) -> [Rect; 5] {
 }
 
 /// All about an entry as lines without any style.
-pub(super) fn plain_details(model: &Model, node: kconfig::NodeId) -> Vec<String> {
-    let lines = wrap::wrap(details::full(model, Theme::new(false, true), node), 78);
+pub(super) fn plain_details(model: &Model, node: kconfig::NodeId, width: Option<u16>) -> Vec<String> {
+    let lines = wrap::wrap(details::full(model, Theme::new(false, true), node), width.unwrap_or(78));
     lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+}
+
+/// A text as lines of at most this width.
+pub(super) fn plain_lines(text: &str, width: Option<u16>) -> Vec<String> {
+    let lines = text.split('\n').map(|line| Line::raw(line.to_owned())).collect();
+    wrap::wrap(lines, width.unwrap_or(u16::MAX)).iter().map(|line| line.to_string().trim_end().to_owned()).collect()
 }
 
 /// One finding in a line, as `turnup config check` says it.
