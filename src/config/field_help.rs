@@ -13,10 +13,9 @@ pub fn field_help(fields: &[Field], help: &str, name: &str) -> Option<String> {
         let depth = line.len() - line.trim_start().len();
         match (&mut found, head(fields, line)) {
             (None, Some((names, rest))) if names.contains(&name) => found = Some((depth, vec![rest])),
-            (Some(_), Some(_)) => break,
             (Some((outer, parts)), None) if depth > *outer && !line.trim().is_empty() => parts.push(line.trim()),
-            (Some(_), None) => break,
-            _ => {}
+            (Some(_), _) => break,
+            (None, _) => {}
         }
     }
     let text = found?.1.join(" ");

@@ -1,5 +1,6 @@
-//! Hosts in the forms in which people have them, as `phase1.baremetal.hosts` lists them: lines, CSV,
-//! inventories of Ansible (INI, YAML), what ssh-keyscan prints, and the setting's own JSON or YAML.
+//! Hosts in the forms in which people have them, as `phase1.baremetal.hosts` lists them: lines,
+//! CSV, inventories of Ansible (INI, YAML), what ssh-keyscan prints, and the setting's own JSON or
+//! YAML.
 //!
 //! Pure: names are not resolved, and nothing is asked. What a value must look like is judged by the
 //! setting's format afterwards.
@@ -282,8 +283,8 @@ fn mark(host: &mut Host, group: &str) {
     }
 }
 
-/// Adds a host, or what another group says of one that is there: a control-plane host that is also a
-/// worker is a control-plane host.
+/// Adds a host, or what another group says of one that is there: a control-plane host that is also
+/// a worker is a control-plane host.
 fn add(list: &mut HostList, host: Host) {
     let same =
         list.hosts.iter_mut().filter_map(Value::as_object_mut).find(|other| other.get("name") == host.get("name"));
@@ -348,7 +349,9 @@ fn add_object(list: &mut HostList, group: Option<&str>, object: &Value) -> Resul
             other => drop(host.insert(field.to_owned(), other.clone())),
         }
     }
-    group.into_iter().for_each(|group| mark(&mut host, group));
+    if let Some(group) = group {
+        mark(&mut host, group);
+    }
     add(list, host);
     Ok(())
 }

@@ -16,7 +16,7 @@ use super::guide::{Answer, Guide, summary};
 use super::line_edit::LineEdit;
 use super::model::Model;
 use super::msg::{Effect, Msg};
-use super::preset;
+use super::start_from;
 use super::update::{start_guide, update};
 use super::verdict::judge_values;
 use super::view;
@@ -173,7 +173,7 @@ impl Conversation<'_> {
             "?" => {
                 let lines = guide
                     .node()
-                    .map_or_else(|| preset::help(model), |node| view::plain_details(model, node, self.width));
+                    .map_or_else(|| start_from::help(model), |node| view::plain_details(model, node, self.width));
                 lines.iter().try_for_each(|line| self.say(line))?;
             }
             "!" => {
@@ -277,7 +277,7 @@ fn rows_expected(model: &Model, symbol: SymbolId) -> String {
 fn records(model: &Model, text: &str) -> String {
     let node = model.guide.as_ref().and_then(Guide::node);
     let symbol = node.and_then(|node| model.schema.tree().node(node).symbol);
-    if !symbol.is_some_and(|symbol| model.schema.name(symbol) == HOSTS) || text.starts_with('[') {
+    if symbol.is_none_or(|symbol| model.schema.name(symbol) != HOSTS) || text.starts_with('[') {
         return text.to_owned();
     }
     let list = read_hosts(&text.replace(';', "\n"));

@@ -13,8 +13,8 @@ use super::items::Items;
 use super::keymap::Context;
 use super::line_edit::LineEdit;
 use super::model::{Form, Model};
-use super::preset;
 use super::rows::{self, RowKind};
+use super::start_from;
 use crate::config::{TARGET, count_hosts, format::Format};
 
 /// The position in the questions.
@@ -116,7 +116,7 @@ impl Guide {
     pub(super) fn title<'m>(&self, model: &'m Model) -> &'m str {
         match self.question {
             Some(Question::Node(node)) => model.title(node),
-            Some(Question::Profile) => preset::TITLE,
+            Some(Question::Profile) => start_from::TITLE,
             None => "",
         }
     }
@@ -129,7 +129,7 @@ pub(super) fn questions(model: &Model) -> Vec<Question> {
     for node in nodes(model) {
         all.push(Question::Node(node));
         let is_target = target.is_some() && model.schema.tree().node(node).symbol == target;
-        if is_target && preset::offered(model).next().is_some() {
+        if is_target && start_from::offered(model).next().is_some() {
             all.push(Question::Profile);
         }
     }
@@ -186,16 +186,16 @@ fn ask(model: &Model, node: NodeId) -> Answer {
 }
 
 fn ask_profile(model: &Model) -> Answer {
-    let current = preset::current(model).map(|preset| preset.name.as_str());
+    let current = start_from::current(model).map(|preset| preset.name.as_str());
     let option = |name: &str, label: &str, is_current| PickOption {
         label: label.to_owned(),
         value: name.to_owned(),
         current: is_current,
     };
-    let mut options: Vec<PickOption> = preset::offered(model)
+    let mut options: Vec<PickOption> = start_from::offered(model)
         .map(|preset| option(&preset.name, &preset.name, current == Some(preset.name.as_str())))
         .collect();
-    options.push(option(preset::NONE, preset::NONE, current.is_none()));
+    options.push(option(start_from::NONE, start_from::NONE, current.is_none()));
     options_of(options)
 }
 
@@ -227,8 +227,8 @@ pub(super) fn summary(model: &Model) -> (Vec<(String, String)>, Vec<String>) {
     let tree = model.schema.tree();
     let line = |question: &Question| {
         let Question::Node(node) = question else {
-            let name = preset::current(model).map_or(preset::NONE, |preset| preset.name.as_str());
-            return Some((preset::TITLE.to_owned(), name.to_owned()));
+            let name = start_from::current(model).map_or(start_from::NONE, |preset| preset.name.as_str());
+            return Some((start_from::TITLE.to_owned(), name.to_owned()));
         };
         let row = rows::row_of(model, *node)?;
         let value = match row.kind {

@@ -209,7 +209,7 @@ impl Model {
 
     /// Takes what the one check says of the answers as they are.
     pub(super) fn take_verdict(&mut self, problems: Vec<Problem>) {
-        self.verdict = Some(Verdict::new(self, problems.clone()));
+        self.verdict = Some(Verdict::new(self.revision, &self.schema, &self.config, problems.clone()));
         if self.problems != problems {
             self.problems = problems;
             self.rows_of = None;

@@ -20,6 +20,7 @@ use ratatui::layout::{Position, Rect};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 
+use super::checker::Checker;
 use super::escape;
 use super::files::Files;
 use super::input::Input;
@@ -29,7 +30,6 @@ use super::msg::{Effect, Msg};
 use super::palette::Palette;
 use super::recording::Recorder;
 use super::update::{settle, update};
-use super::verdict::Checker;
 use super::view::{Drawn, view};
 use crate::error::{Class, Context as _, Error, Result};
 

@@ -1,19 +1,13 @@
 //! What is wrong with the answers: at once what values alone tell, and a moment later what the one
 //! check of `config check`, `plan` and `up` says of them, in the same words.
 //!
-//! The check simulates all phases, which takes longer than a key may: the loop runs it on a thread
-//! while no key is pressed. Before the file is written, it is waited for.
+//! The check simulates all phases, which takes longer than a key may: `checker` runs it beside the
+//! loop. Before the file is written, it is waited for.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::thread;
 
 use kconfig::{Config, SymbolId};
 
-use super::files::Files;
-use super::model::Model;
-use super::msg::Msg;
-use super::update::update;
 use crate::config::{self, Problem, ProblemLevel, Schema, Settings};
 
 /// The one check; the wizard is given it, because it knows no phases.
@@ -32,13 +26,13 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// About the answers as they are.
-    pub(super) fn new(model: &Model, problems: Vec<Problem>) -> Self {
+    /// About these answers.
+    pub(super) fn new(revision: u64, schema: &Schema, config: &Config<'_>, problems: Vec<Problem>) -> Self {
         let found = problems.into_iter().map(|problem| {
-            let value = value_of(&model.schema, &model.config, &problem);
+            let value = value_of(schema, config, &problem);
             (problem, value)
         });
-        Self { revision: model.revision, found: found.collect() }
+        Self { revision, found: found.collect() }
     }
 
     /// What probably still holds after a change elsewhere, until the check has looked again.
@@ -81,53 +75,4 @@ pub(super) fn judge_unused(schema: &Schema, config: &Config<'_>) -> Vec<Problem>
         })
     };
     schema.tree().symbols().filter_map(|(symbol, _)| judge(symbol)).collect()
-}
-
-/// The check on a thread of its own.
-#[derive(Default)]
-pub(super) struct Checker {
-    running: Option<(u64, Receiver<Vec<Problem>>)>,
-}
-
-impl Checker {
-    /// Begins with the answers as they are, unless it is known, or being found out, what is wrong
-    /// with them.
-    pub(super) fn start(&mut self, model: &Model, files: &dyn Files) {
-        if model.is_checked() || self.running.is_some() {
-            return;
-        }
-        let Some(job) = files.check(model) else { return };
-        let (sender, receiver) = channel();
-        // A wizard that has ended takes no verdict any more.
-        let work = move || drop(sender.send(job()));
-        if thread::Builder::new().name("check".into()).spawn(work).is_ok() {
-            self.running = Some((model.revision, receiver));
-        }
-    }
-
-    /// Whether a verdict is to be expected soon.
-    pub(super) const fn is_running(&self) -> bool {
-        self.running.is_some()
-    }
-
-    /// Takes the verdict when it is there; whether there is something to draw.
-    pub(super) fn take(&mut self, model: &mut Model) -> bool {
-        let Some((revision, receiver)) = &self.running else { return false };
-        let problems = match receiver.try_recv() {
-            Err(TryRecvError::Empty) => return false,
-            // The check itself has failed: what is known is all there is.
-            Err(TryRecvError::Disconnected) => model.problems.clone(),
-            Ok(problems) => problems,
-        };
-        let is_current = *revision == model.revision;
-        self.running = None;
-        if !is_current {
-            return false;
-        }
-        // What stands at the foot of the screen is about the last key.
-        let notice = model.notice.clone();
-        update(model, Msg::Checked { problems, then: None });
-        model.notice = notice;
-        true
-    }
 }

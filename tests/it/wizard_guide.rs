@@ -185,7 +185,7 @@ fn hosts_are_imported_from_files_and_from_standard_input() {
     let replaced = format!("m9 192.0.2.19 master {}\n", key('C'));
     let replaced = finish(test_env.command(&["config", "hosts", "import", "--replace", "-"]).write_stdin(replaced));
     assert!(replaced.err.contains("2: m1, w1 -> 1: m9"), "{}", replaced.err);
-    test_env.write("wrong", "m1 boss\n");
+    test_env.write("wrong", "m1 master\n");
     let wrong = test_env.ends(3, &["config", "hosts", "import", "wrong"]);
     assert!(wrong.err.contains("no list of hosts: wrong: m1 has no IPv4 address"), "{}", wrong.err);
     assert!(wrong.err.contains("next: see what a host has: turnup config explain phase1.baremetal.hosts"));

@@ -3,6 +3,7 @@
 
 mod answers;
 mod files;
+mod guide;
 mod mouse;
 mod screens;
 mod ways;

@@ -12,7 +12,7 @@ use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
-use crate::wizard::preset;
+use crate::wizard::start_from;
 
 pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
     let node = model.guide.as_ref().and_then(Guide::node);
@@ -160,7 +160,7 @@ fn accept(model: &mut Model) {
 fn choose_profile(model: &mut Model, answer: &Answer) -> bool {
     let Answer::Options { options, cursor } = answer else { return false };
     if let Some(option) = options.get(*cursor) {
-        preset::choose(model, &option.value);
+        start_from::choose(model, &option.value);
     }
     true
 }

@@ -14,7 +14,7 @@ use crate::wizard::guide::{Answer, Guide, Question, summary};
 use crate::wizard::items::Items;
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
-use crate::wizard::preset;
+use crate::wizard::start_from;
 
 /// Lines wider than this are hard to read.
 const WIDEST: u16 = 100;
@@ -91,11 +91,11 @@ pub(super) fn draw(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffe
 /// What the profile under the cursor is for, and what a profile is.
 fn profile_help(model: &Model, answer: &Answer) -> Vec<Line<'static>> {
     let chosen = match answer {
-        Answer::Options { options, cursor } => options.get(*cursor).map_or(preset::NONE, |option| &option.value),
-        _ => preset::NONE,
+        Answer::Options { options, cursor } => options.get(*cursor).map_or(start_from::NONE, |option| &option.value),
+        _ => start_from::NONE,
     };
     vec![
-        Line::raw(preset::purpose(model, chosen)),
+        Line::raw(start_from::purpose(model, chosen)),
         Line::default(),
         Line::raw("A profile gives answers to the questions that follow and to settings that the guide does not ask."),
     ]
