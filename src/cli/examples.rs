@@ -27,6 +27,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "turnup config why-not phase1.baremetal.hosts\nturnup config why-not phase1.cloud_provider=baremetal --apply",
     ),
     ("config where", "turnup config where phase2.max_pods"),
+    (
+        "config hosts import",
+        "turnup config hosts import hosts.csv\nssh-keyscan -t ed25519 192.0.2.11 192.0.2.12 | turnup config hosts import inventory.ini -",
+    ),
     ("config migrate", "turnup config migrate"),
     ("config import", "turnup config import ../kubernetes-anywhere/.config.json"),
     ("plan", "turnup plan\nturnup plan --out next.json"),

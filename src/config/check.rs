@@ -48,6 +48,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_hosts(&facts));
     problems.extend(check_bastion(&facts));
     problems.extend(check_way_in(&facts));
+    problems.extend(check_open_networks(&facts));
     problems.extend(node_groups::check(&facts));
     problems.extend(check_assets(&facts));
     problems.extend(check_chosen_groups(&facts));
@@ -352,6 +353,28 @@ fn check_way_in(facts: &Values<'_, '_>) -> Option<Problem> {
         "{name}: it is none, and {why}: turnup reaches the control plane only when it runs inside of the hosts' network (otherwise: create)"
     );
     Some(Problem::notice(message).about(name))
+}
+
+/// Networks from which a public address may be reached, and by what.
+const OPEN: [(&str, &str); 2] = [
+    ("phase1.api.allowed_cidrs", "connect to the API server"),
+    ("phase1.ssh.allowed_cidrs", "try to log in to the hosts"),
+];
+
+/// A default that lets a first cluster come up everywhere, and is not what one wants to keep.
+fn check_open_networks(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let is_private = facts.text("phase1.api.external") == Some("n");
+    let judge = |(name, what): &(&str, &str)| {
+        let networks = facts.text(name)?.split(',').map(str::trim);
+        let open: Vec<&str> = networks.filter(|network| ["0.0.0.0/0", "::/0"].contains(network)).collect();
+        let message = format!(
+            "{name}: {} lets the whole internet {what}; name the networks of your office, VPN and CI",
+            open.join(" and ")
+        );
+        let is_moot = open.is_empty() || is_private && name.starts_with("phase1.api.");
+        (!is_moot).then(|| Problem::notice(message).about(name))
+    };
+    OPEN.iter().filter_map(judge).collect()
 }
 
 const FILES: &str = "phase2.host.file_assets";

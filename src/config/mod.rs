@@ -5,7 +5,8 @@
 //! - `object`: between a configuration and the JSON object, every mistake with its place.
 //! - `check`, `components`, `warnings`: is it right, and are the files there that it names?
 //!   `problem`: what is found.
-//!   `host_system`: what hosts have besides Kubernetes.
+//!   `host_system`: what hosts have besides Kubernetes. `host_list`: hosts in the forms in which
+//!   people have them. `field_help`: the help of one field of a record.
 //!   `refusal`: why a change was refused, and the next command.
 //! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
@@ -22,8 +23,10 @@ mod components;
 mod destination;
 mod explain;
 mod export;
+mod field_help;
 mod file;
 mod gates;
+mod host_list;
 pub mod host_system;
 mod hosts;
 mod import;
@@ -55,7 +58,9 @@ pub use check::{check, count_hosts, judge};
 pub use destination::{Assignment, ComponentName, Destination, flag_text};
 pub use explain::WishWay;
 pub use export::ExportFormat;
+pub use field_help::field_help;
 pub(crate) use file::{Privacy, read as read_file, replace as replace_file};
+pub use host_list::{HOSTS, HostList, merge_hosts, read_hosts};
 pub use hosts::MOST_CONTROL_PLANES;
 pub use import::{Fate, Imported, import_anywhere};
 pub use json_schema::json_schema;
@@ -64,7 +69,7 @@ pub use overrides::Overrides;
 pub use problem::{Problem, ProblemLevel, refuse};
 pub use profile::Profile;
 pub use relations::Addresses;
-pub use schema::{ChangeEffect, Rule, Schema, TARGET, Unused};
+pub use schema::{ChangeEffect, Guided, Rule, Schema, TARGET, Unused};
 pub use setting::{ComponentValue, Setting, SettingChange};
 pub use settings::Settings;
 pub use source::TreeSource;

@@ -317,10 +317,15 @@ fn insert(root: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// A value for people: quoted when it is text, hidden when it is secret.
+/// A value for people: quoted when it is text, hidden when it is secret, of records the keys.
 pub(crate) fn show(schema: &Schema, symbol: SymbolId, text: &str) -> String {
     match schema.tree().get(symbol).kind {
         _ if schema.rule(symbol).secret && !text.is_empty() => "(secret)".to_owned(),
+        SymbolType::String | SymbolType::Unknown
+            if let Some(brief) = schema.rule(symbol).format.as_ref().and_then(|format| format.summarize(text)) =>
+        {
+            brief
+        }
         SymbolType::String | SymbolType::Unknown => Value::String(text.to_owned()).to_string(),
         _ => text.to_owned(),
     }

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use kconfig::SymbolId;
+
 use super::Settings;
+use super::problem::ProblemLevel;
 use super::schema::{Schema, suggestion};
 use super::source::TreeSource;
 use crate::error::{Error, Result};
@@ -52,6 +55,16 @@ impl Profile {
             .hint("see all profiles: turnup config profile"))
     }
 
+    /// What this profile says, in the order of the menus.
+    #[must_use]
+    pub fn answers(&self, schema: &Schema) -> Vec<(SymbolId, String)> {
+        let mut config = schema.config();
+        // A test holds all profiles to the tree.
+        drop(kconfig::dotconfig::read(&mut config, &self.text, ""));
+        let answer = |symbol: SymbolId| Some((symbol, config.user_value(symbol)?.to_owned()));
+        schema.ordered().into_iter().filter_map(answer).collect()
+    }
+
     /// The settings of this profile; an error when it does not fit the tree.
     pub fn settings(&self, schema: std::sync::Arc<Schema>) -> Result<Settings> {
         let mut config = schema.config();
@@ -59,7 +72,8 @@ impl Profile {
         let mut settings = Settings::from_defaults(schema);
         settings.adopt(&config);
         let mistakes = found.iter().map(|(line, finding)| format!("{}:{line}: {finding}", self.path));
-        let problems = settings.check().into_iter().map(|problem| format!("{}: {}", self.path, problem.message));
+        let errors = settings.check().into_iter().filter(|problem| problem.level == ProblemLevel::Error);
+        let problems = errors.map(|problem| format!("{}: {}", self.path, problem.message));
         let mistakes: BTreeSet<String> = mistakes.chain(problems).collect();
         if mistakes.is_empty() {
             return Ok(settings);

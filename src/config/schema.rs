@@ -54,9 +54,11 @@ pub struct Rule {
     /// What is asked for, and this version does nothing with.
     pub unused: Option<Unused>,
     /// The guided wizard asks it: a first cluster needs an answer, or is better for one.
-    pub guided: bool,
+    pub guided: Option<Guided>,
     /// What it was called before.
     pub was: Vec<String>,
+    /// Settings that stand in for fields which a record leaves out.
+    pub field_defaults: Vec<(String, Vec<String>)>,
     /// What it means for other settings.
     pub relations: Relations,
     /// What it sets in the configuration of components.
@@ -95,6 +97,21 @@ impl Unused {
     #[must_use]
     pub fn covers(&self, value: &str, target: &str) -> bool {
         self.is_on(target) && (self.values.is_empty() || self.values.iter().any(|one| one == value))
+    }
+}
+
+/// Where the guided wizard asks: `guided`, or `guided = TARGET, …`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guided {
+    /// On these targets alone; on all when there are none.
+    targets: Vec<String>,
+}
+
+impl Guided {
+    /// Whether it asks on this target.
+    #[must_use]
+    pub fn is_on(&self, target: &str) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|one| one == target)
     }
 }
 
@@ -144,6 +161,7 @@ impl Schema {
             if matches!(&rules[id.index()].format, Some(Format::Records(fields)) if fields.is_empty()) {
                 mistakes.push(format!("{}: records need a field: `#: field NAME = FORMAT`", symbol.name));
             }
+            mistakes.extend(find_wrong_defaults(&tree, &symbol.name, &rules[id.index()]));
         }
         spread_secrecy(&tree, &mut rules);
         if mistakes.is_empty() {
@@ -185,8 +203,9 @@ impl Schema {
             effect: None,
             example: None,
             unused: None,
-            guided: false,
+            guided: None,
             was: Vec::new(),
+            field_defaults: Vec::new(),
             relations: Relations::NONE,
             sets: Vec::new(),
         };
@@ -337,8 +356,7 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         "format" => rule.format = Some(value.parse()?),
         "was" if !value.is_empty() => rule.was.push(value.to_owned()),
         "unused" => rule.unused = Some(Unused::parse(value)),
-        "guided" if value.is_empty() => rule.guided = true,
-        "guided" => return Err(format!("`{}` takes no value", annotation.key)),
+        "guided" => rule.guided = Some(Guided { targets: words(value) }),
         "secret" if value.is_empty() => rule.secret = true,
         "secret" => return Err("`secret` takes no value".to_owned()),
         "sets" => rule.sets.push(value.parse()?),
@@ -352,9 +370,13 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
             });
         }
         other if other.starts_with("field ") => return add_field(rule, other, value),
+        other if let Some(field) = other.strip_prefix("default ") => {
+            rule.field_defaults.push((field.trim().to_owned(), words(value)));
+        }
         other if rule.relations.read(other, value)? => {}
         other => {
-            let known = ["format", "field", "secret", "example", "changes", "unused", "guided", "was", "sets"];
+            let known =
+                ["format", "field", "default", "secret", "example", "changes", "unused", "guided", "was", "sets"];
             let advice = suggestion(other, known.into_iter().chain(Relations::KEYS));
             return Err(format!("`{other}` is no structured comment{advice}"));
         }
@@ -378,6 +400,23 @@ fn add_field(rule: &mut Rule, key: &str, format: &str) -> Result<(), String> {
     }
     fields.push(Field { name: name.to_owned(), required: name == written, format });
     Ok(())
+}
+
+/// `default FIELD = SETTING, …` names a field and settings.
+fn find_wrong_defaults(tree: &Tree, name: &str, rule: &Rule) -> Vec<String> {
+    let is_field = |field: &str| match &rule.format {
+        Some(Format::Records(fields)) => fields.iter().any(|known| known.name == field && !known.required),
+        _ => false,
+    };
+    let mut mistakes = Vec::new();
+    for (field, settings) in &rule.field_defaults {
+        if !is_field(field) {
+            mistakes.push(format!("{name}: `default {field}` is about no field that may be left out"));
+        }
+        let unknown = settings.iter().filter(|setting| tree.symbol(setting).is_none());
+        mistakes.extend(unknown.map(|setting| format!("{name}: `default {field}` names no setting: {setting}")));
+    }
+    mistakes
 }
 
 /// In JSON a path is either a value or an object of more paths.

@@ -199,8 +199,14 @@ impl fmt::Display for Format {
             Self::Int(low, high) => write!(f, "a whole number from {low} to {high}"),
             Self::Bool => f.write_str("true or false"),
             Self::Records(fields) => {
-                let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-                write!(f, "a JSON list of objects with the fields {}", names.join(", "))
+                let names = |required: bool| -> Vec<&str> {
+                    fields.iter().filter(|field| field.required == required).map(|field| field.name.as_str()).collect()
+                };
+                write!(f, "a list of records (objects in JSON): {}", names(true).join(", "))?;
+                match names(false).as_slice() {
+                    [] => Ok(()),
+                    optional => write!(f, "; may be left out: {}", optional.join(", ")),
+                }
             }
             Self::Url => f.write_str("a URL that begins with http:// or https://"),
             Self::Duration => f.write_str("a duration such as 90s, 10m or 1h30m"),

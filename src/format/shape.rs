@@ -35,6 +35,17 @@ impl Format {
         }
     }
 
+    /// Records in a few words, by their keys: `2: web, gpu`. None for other formats, and for a text
+    /// that is no list of objects.
+    #[must_use]
+    pub(crate) fn summarize(&self, text: &str) -> Option<String> {
+        let Self::Records(fields) = self else { return None };
+        let records: Vec<Map<String, Value>> = serde_json::from_str(text).ok()?;
+        let key = &fields.first()?.name;
+        let names: Vec<&str> = records.iter().filter_map(|record| record.get(key)?.as_str()).collect();
+        Some(if records.is_empty() { "none".to_owned() } else { format!("{}: {}", records.len(), names.join(", ")) })
+    }
+
     /// The JSON of a text; one that is not valid stays the text that it is.
     #[must_use]
     pub fn to_json(&self, text: &str) -> Value {

@@ -6,20 +6,26 @@
 
 use std::io::{BufRead, Write};
 
+use kconfig::SymbolId;
+use serde_json::Value;
+
 use super::End;
 use super::dialog::Dialog;
 use super::files::Files;
-use super::guide::{Answer, Guide, refusals, summary};
+use super::guide::{Answer, Guide, summary};
 use super::line_edit::LineEdit;
 use super::model::Model;
 use super::msg::{Effect, Msg};
+use super::start_from;
 use super::update::{start_guide, update};
+use super::verdict::judge_values;
 use super::view;
+use crate::config::{HOSTS, ProblemLevel, read_hosts};
 use crate::error::{Context as _, Error, Result};
 use crate::terminal;
 
 const KEYS: &str = "\
-Enter keeps what stands in brackets. ? tells more, < goes to the question before, ! lists what is wrong,
+Enter keeps what stands in brackets. ? tells more, < goes to the question before, ! lists what is wrong, \
 q leaves without saving. Of several possible answers type the word or its number.";
 
 /// The conversation.
@@ -28,6 +34,8 @@ pub(super) struct Conversation<'a> {
     pub(super) output: &'a mut dyn Write,
     /// Whether standard input is a terminal, so that a question can be asked again.
     pub(super) interactive: bool,
+    /// The width of the terminal; lines are not broken where there is none.
+    pub(super) width: Option<u16>,
 }
 
 impl Conversation<'_> {
@@ -75,14 +83,18 @@ impl Conversation<'_> {
     /// The summary, and what to do with the answers.
     fn end(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<End> {
         loop {
+            // `turnup config set` takes what is only not enough yet, and so do answers of a script.
+            let known = judge_values(&model.schema, &model.config);
+            let misfits = known.iter().any(|problem| problem.level == ProblemLevel::Error);
+            check(model, files);
             self.tell_summary(model)?;
-            if !self.interactive && !model.problems.is_empty() {
+            if !self.interactive && misfits {
                 return Err(Error::config("the answers do not fit together; nothing was saved"));
             }
-            let is_right = model.problems.is_empty();
+            let is_right = model.errors().next().is_none();
             self.say(if is_right { "Save? [y]" } else { "Something is wrong. Save all the same? y or n" })?;
             match self.read(model)?.trim() {
-                "" if model.problems.is_empty() => return save(model, files),
+                "" if is_right => return save(model, files),
                 "y" | "yes" => return save(model, files),
                 "n" | "no" | "q" => return Ok(End::Discarded),
                 "<" => {
@@ -97,10 +109,10 @@ impl Conversation<'_> {
     }
 
     /// All questions from where one stands; whether to go on.
-    fn ask_all(&mut self, model: &mut Model, files: &dyn Files) -> Result<bool> {
-        while let Some(guide) = model.guide.clone().filter(|guide| guide.node.is_some()) {
+    fn ask_all(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<bool> {
+        while let Some(guide) = model.guide.clone().filter(|guide| !guide.is_at_end()) {
             let before = model.revision;
-            if !self.ask(model, &guide)? {
+            if !self.ask(model, files, &guide)? {
                 return Ok(false);
             }
             // A script can give its answers again.
@@ -128,7 +140,10 @@ impl Conversation<'_> {
     }
 
     fn say(&mut self, text: &str) -> Result<()> {
-        writeln!(self.output, "{}", terminal::lines(text)).context("cannot write")?;
+        let safe = terminal::lines(text);
+        for line in view::plain_lines(&safe, self.width) {
+            writeln!(self.output, "{line}").context("cannot write")?;
+        }
         self.output.flush().context("cannot write")
     }
 
@@ -136,7 +151,8 @@ impl Conversation<'_> {
         let mut line = String::new();
         let count = self.input.read_line(&mut line).context("cannot read an answer")?;
         if count == 0 {
-            let at = model.guide.as_ref().and_then(|guide| guide.node).map_or("the end", |node| model.title(node));
+            let asked = model.guide.as_ref().filter(|guide| !guide.is_at_end());
+            let at = asked.map_or("the end", |guide| guide.title(model));
             let error =
                 Error::usage(format!("the answers ended before the last question, at: {at}; nothing was saved"));
             return Err(error.hint("give one line for each question and one for saving; an empty line keeps the value"));
@@ -145,10 +161,9 @@ impl Conversation<'_> {
     }
 
     /// One question; whether to go on.
-    fn ask(&mut self, model: &mut Model, guide: &Guide) -> Result<bool> {
-        let Some(node) = guide.node else { return Ok(true) };
+    fn ask(&mut self, model: &mut Model, files: &mut dyn Files, guide: &Guide) -> Result<bool> {
         let (at, count) = guide.progress(model);
-        self.say(&format!("\nQuestion {at} of {count}: {}", model.title(node)))?;
+        self.say(&format!("\nQuestion {at} of {count}: {}", guide.title(model)))?;
         let now = self.tell_options(model, guide)?;
         self.say(&format!("[{now}]"))?;
         let line = self.read(model)?;
@@ -156,11 +171,14 @@ impl Conversation<'_> {
             "q" => return Ok(false),
             "<" => self.take(model, Msg::Back)?,
             "?" => {
-                let lines = view::plain_details(model, node);
+                let lines = guide
+                    .node()
+                    .map_or_else(|| start_from::help(model), |node| view::plain_details(model, node, self.width));
                 lines.iter().try_for_each(|line| self.say(line))?;
             }
             "!" => {
-                let lines: Vec<String> = model.problems.iter().map(|problem| problem.message.clone()).collect();
+                check(model, files);
+                let lines: Vec<String> = model.problems.iter().map(view::problem_line).collect();
                 let lines = if lines.is_empty() { vec!["nothing is wrong".to_owned()] } else { lines };
                 lines.iter().try_for_each(|line| self.say(line))?;
             }
@@ -169,7 +187,7 @@ impl Conversation<'_> {
                 self.take(model, Msg::Accept)?;
                 // What was refused is asked again, with what holds.
                 if model.notice.as_ref().is_some_and(|notice| notice.is_error) {
-                    model.guide = Some(Guide::at(model, Some(node)));
+                    model.guide = Some(Guide::at(model, guide.question));
                 }
             }
         }
@@ -188,10 +206,15 @@ impl Conversation<'_> {
                 Ok(options.iter().find(|option| option.current).map_or_else(String::new, |option| option.value.clone()))
             }
             Answer::Text(line) => {
-                let symbol = guide.node.and_then(|node| model.schema.tree().node(node).symbol);
+                let symbol = guide.node().and_then(|node| model.schema.tree().node(node).symbol);
                 let Some(symbol) = symbol else { return Ok(String::new()) };
                 self.say(&format!("  {}", view::expected(model, symbol)))?;
                 Ok(model.shown(symbol, line.text()))
+            }
+            Answer::Rows(items) => {
+                items.rows.iter().try_for_each(|row| self.say(&format!("  {}", items.summary(row))))?;
+                self.say(&format!("  {}", rows_expected(model, items.symbol)))?;
+                Ok(model.shown(items.symbol, model.config.value(items.symbol)))
             }
             Answer::Nothing => Ok(String::new()),
         }
@@ -200,11 +223,10 @@ impl Conversation<'_> {
     /// Takes a message and tells what came of it. A wrong answer ends everything when it cannot be
     /// asked again.
     fn take(&mut self, model: &mut Model, msg: Msg) -> Result<()> {
-        let node = model.guide.as_ref().and_then(|guide| guide.node);
+        let title = model.guide.as_ref().map_or("", |guide| guide.title(model)).to_owned();
         update(model, msg);
         let Some(notice) = model.notice.clone() else { return Ok(()) };
         if notice.is_error && !self.interactive {
-            let title = node.map_or("", |node| model.title(node));
             return Err(Error::config(format!("{title}: {}; nothing was saved", notice.text)));
         }
         self.say(&if notice.is_error { format!("! {}", notice.text) } else { notice.text })
@@ -214,10 +236,17 @@ impl Conversation<'_> {
         let (answers, consequences) = summary(model);
         self.say("\nYour answers:")?;
         answers.iter().try_for_each(|(prompt, value)| self.say(&format!("  {prompt}: {value}")))?;
-        let wrong: Vec<String> = model.problems.iter().map(|problem| format!("! {}", problem.message)).collect();
-        wrong.iter().try_for_each(|line| self.say(line))?;
-        refusals(model).iter().try_for_each(|why| self.say(&format!("! {why}")))?;
+        model.problems.iter().try_for_each(|problem| self.say(&view::problem_line(problem)))?;
         consequences.iter().try_for_each(|line| self.say(line))
+    }
+}
+
+/// Asks the one check, and waits for it.
+fn check(model: &mut Model, files: &mut dyn Files) {
+    if !model.is_checked()
+        && let Some(msg) = files.carry_out(model, &Effect::Check { then: None })
+    {
+        update(model, msg);
     }
 }
 
@@ -234,8 +263,30 @@ fn save(model: &Model, files: &mut dyn Files) -> Result<End> {
     }
 }
 
+/// What a list of records looks like in one line.
+fn rows_expected(model: &Model, symbol: SymbolId) -> String {
+    if model.schema.name(symbol) == HOSTS {
+        "Expected: hosts as NAME ADDRESS ROLE, separated by semicolons, or a JSON list".to_owned()
+    } else {
+        "Expected: a JSON list of objects".to_owned()
+    }
+}
+
+/// The JSON of hosts that are not written as such; what cannot be read stays as it is, and is
+/// refused as any wrong answer.
+fn records(model: &Model, text: &str) -> String {
+    let node = model.guide.as_ref().and_then(Guide::node);
+    let symbol = node.and_then(|node| model.schema.tree().node(node).symbol);
+    if symbol.is_none_or(|symbol| model.schema.name(symbol) != HOSTS) || text.starts_with('[') {
+        return text.to_owned();
+    }
+    let list = read_hosts(&text.replace(';', "\n"));
+    list.map_or_else(|_| text.to_owned(), |list| Value::from(list.hosts).to_string())
+}
+
 /// Puts the answer where the keys would have put it.
 fn answer(model: &mut Model, text: &str) {
+    let records = records(model, text);
     let Some(guide) = &mut model.guide else { return };
     match &mut guide.answer {
         Answer::Options { options, cursor } => {
@@ -250,6 +301,7 @@ fn answer(model: &mut Model, text: &str) {
             }
         }
         Answer::Text(line) if !text.is_empty() => *line = LineEdit::new(text),
-        Answer::Text(_) | Answer::Nothing => {}
+        Answer::Rows(_) if !text.is_empty() => guide.answer = Answer::Text(LineEdit::new(&records)),
+        Answer::Text(_) | Answer::Rows(_) | Answer::Nothing => {}
     }
 }

@@ -45,7 +45,12 @@ pub(super) enum Dialog {
     /// The file has changed on disk: what differs, and what to do.
     Conflict { lines: Vec<String>, scroll: usize },
     /// The question whether answers of a session that was cut off are taken over.
-    Recover { lines: Vec<String>, scroll: usize },
+    Recover {
+        lines: Vec<String>,
+        scroll: usize,
+        /// Whether the next refusal counts: one that was typed ahead must not.
+        refused: bool,
+    },
 }
 
 /// What a file is named for.
@@ -101,6 +106,8 @@ impl Dialog {
             Self::Items(_) => KeyContext::Items,
             Self::Fields(_) => KeyContext::Fields,
             Self::Search(_) => KeyContext::Search,
+            // Where no way was found there is nothing to take.
+            Self::Repair(repair) if repair.steps.is_empty() => KeyContext::Text,
             Self::Repair(_) => KeyContext::Repair,
             Self::Problems { .. } => KeyContext::Problems,
             Self::Preview(_) => KeyContext::Preview,

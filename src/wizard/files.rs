@@ -12,6 +12,7 @@ use kconfig::{Config, dotconfig};
 use super::model::Model;
 use super::msg::{Effect, Msg};
 use super::preview::changed_lines;
+use super::verdict::{Check, Job};
 use crate::config::{Privacy, ProblemLevel, Profile, Schema, Settings, TreeSource, read_file, replace_file};
 use crate::error::{Class, Error, Result};
 
@@ -28,6 +29,8 @@ pub(super) trait Files {
     fn draft(&self, model: &Model) -> Option<Vec<String>>;
     /// Whether another wizard has unsaved answers to the same file.
     fn has_others(&self) -> bool;
+    /// The one check of the answers as they are; none where there is no such check.
+    fn check(&self, model: &Model) -> Option<Job>;
 }
 
 /// How a form of file is read and written.
@@ -42,6 +45,8 @@ pub(super) trait FileForm {
     fn read(&self, path: &Path) -> Result<(Said, Vec<String>)>;
     /// Reads a profile.
     fn read_profile(&self, name: &str) -> Result<Said>;
+    /// The check of these answers, where this form has one.
+    fn check(&self, config: &Config<'static>) -> Option<Job>;
 }
 
 /// The files of one session.
@@ -193,6 +198,10 @@ impl<F: FileForm> Files for Session<F> {
                 self.drafts.borrow_mut().offered.take().map(fs_err::remove_file);
                 return None;
             }
+            Effect::Check { then } => {
+                let problems = self.check(model).map_or_else(|| model.problems.clone(), |check| check());
+                Msg::Checked { problems, then: then.clone() }
+            }
             Effect::Suspend | Effect::Interrupt | Effect::Leave | Effect::Redraw => return None,
         })
     }
@@ -225,6 +234,10 @@ impl<F: FileForm> Files for Session<F> {
 
     fn has_others(&self) -> bool {
         !self.find_drafts(true).is_empty()
+    }
+
+    fn check(&self, model: &Model) -> Option<Job> {
+        self.form.check(&model.config)
     }
 }
 
@@ -268,6 +281,7 @@ pub(super) struct ObjectFile {
     pub(super) settings: Settings,
     pub(super) schema: Arc<Schema>,
     pub(super) source: TreeSource,
+    pub(super) check: Check,
 }
 
 impl ObjectFile {
@@ -309,6 +323,14 @@ impl FileForm for ObjectFile {
     fn read_profile(&self, name: &str) -> Result<Said> {
         let settings = Profile::find(&self.source, name)?.settings(Arc::clone(&self.schema))?;
         Ok(settings.config().said())
+    }
+
+    fn check(&self, config: &Config<'static>) -> Option<Job> {
+        let (mut settings, config, check) = (self.settings.clone(), config.clone(), Arc::clone(&self.check));
+        Some(Box::new(move || {
+            settings.adopt(&config);
+            check(&settings)
+        }))
     }
 }
 
@@ -374,5 +396,9 @@ impl FileForm for DotConfig {
 
     fn read_profile(&self, name: &str) -> Result<Said> {
         Err(Error::bug(format!("a tree of .config files has no profile {name}")))
+    }
+
+    fn check(&self, _: &Config<'static>) -> Option<Job> {
+        None
     }
 }

@@ -2,23 +2,39 @@
 //! forth, with a summary at the end.
 //!
 //! Which questions these are the tree says (`#: guided`); a tree that says nothing is asked
-//! through, entry by entry.
+//! through, entry by entry. Behind the target stands one question of the guide's own: from which
+//! profile to start.
 
 use kconfig::{NodeId, SymbolId, Tri};
 
 use super::dialog::PickOption;
+use super::field_note::notes;
+use super::items::Items;
 use super::keymap::KeyContext;
 use super::line_edit::LineEdit;
-use super::model::Model;
+use super::model::{Form, Model};
 use super::rows::{self, RowKind};
+use super::start_from;
+use crate::config::{TARGET, count_hosts, format::Format};
 
 /// The position in the questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Guide {
     /// The question; none at the summary.
-    pub(super) node: Option<NodeId>,
+    pub(super) question: Option<Question>,
     pub(super) answer: Answer,
     pub(super) scroll: usize,
+    /// Of what is wrong, at the summary.
+    pub(super) cursor: usize,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// The entry of a menu.
+    Node(NodeId),
+    /// From which profile to start.
+    Profile,
 }
 
 /// How the question is answered.
@@ -28,6 +44,8 @@ pub(super) enum Answer {
     Options { options: Vec<PickOption>, cursor: usize },
     /// By a text.
     Text(LineEdit),
+    /// By rows, which are edited in a dialog.
+    Rows(Items),
     /// Not at all: the summary.
     Nothing,
 }
@@ -39,8 +57,21 @@ impl Guide {
     }
 
     /// At this question, or at the summary.
-    pub(super) fn at(model: &Model, node: Option<NodeId>) -> Self {
-        Self { node, answer: node.map_or(Answer::Nothing, |node| answer(model, node)), scroll: 0 }
+    pub(super) fn at(model: &Model, question: Option<Question>) -> Self {
+        let answer = match question {
+            None => Answer::Nothing,
+            Some(Question::Profile) => ask_profile(model),
+            Some(Question::Node(node)) => ask(model, node),
+        };
+        Self { question, answer, scroll: 0, cursor: 0 }
+    }
+
+    /// The entry that is asked about.
+    pub(super) const fn node(&self) -> Option<NodeId> {
+        match self.question {
+            Some(Question::Node(node)) => Some(node),
+            _ => None,
+        }
     }
 
     /// What its keys are.
@@ -48,39 +79,70 @@ impl Guide {
         match self.answer {
             Answer::Options { .. } => KeyContext::GuideOptions,
             Answer::Text(_) => KeyContext::GuideText,
+            Answer::Rows(_) => KeyContext::GuideRows,
             Answer::Nothing => KeyContext::Summary,
         }
     }
 
+    /// Whether all questions are answered.
+    pub(super) const fn is_at_end(&self) -> bool {
+        self.question.is_none()
+    }
+
     /// The question behind this one, as the answers are now.
-    pub(super) fn next(&self, model: &Model) -> Option<NodeId> {
+    pub(super) fn next(&self, model: &Model) -> Option<Question> {
         let all = questions(model);
-        let at = all.iter().position(|node| Some(*node) == self.node)?;
+        let at = all.iter().position(|other| Some(*other) == self.question)?;
         all.get(at + 1).copied()
     }
 
     /// The question before this one.
-    pub(super) fn previous(&self, model: &Model) -> Option<NodeId> {
+    pub(super) fn previous(&self, model: &Model) -> Option<Question> {
         let all = questions(model);
-        match self.node {
+        match self.question {
             None => all.last().copied(),
-            Some(node) => all.iter().position(|other| *other == node)?.checked_sub(1).map(|at| all[at]),
+            Some(question) => all.iter().position(|other| *other == question)?.checked_sub(1).map(|at| all[at]),
         }
     }
 
     /// Which question this is, from 1, and how many there are now.
     pub(super) fn progress(&self, model: &Model) -> (usize, usize) {
         let all = questions(model);
-        let at = all.iter().position(|node| Some(*node) == self.node).unwrap_or(all.len());
+        let at = all.iter().position(|other| Some(*other) == self.question).unwrap_or(all.len());
         (at + 1, all.len())
+    }
+
+    /// What the question is called.
+    pub(super) fn title<'m>(&self, model: &'m Model) -> &'m str {
+        match self.question {
+            Some(Question::Node(node)) => model.title(node),
+            Some(Question::Profile) => start_from::TITLE,
+            None => "",
+        }
     }
 }
 
 /// The questions, as the answers are now, in the order of the menus.
-pub(super) fn questions(model: &Model) -> Vec<NodeId> {
+pub(super) fn questions(model: &Model) -> Vec<Question> {
+    let target = model.schema.tree().symbol(TARGET);
+    let mut all = Vec::new();
+    for node in nodes(model) {
+        all.push(Question::Node(node));
+        let is_target = target.is_some() && model.schema.tree().node(node).symbol == target;
+        if is_target && start_from::offered(model).next().is_some() {
+            all.push(Question::Profile);
+        }
+    }
+    all
+}
+
+/// The entries that are asked about.
+fn nodes(model: &Model) -> Vec<NodeId> {
     let tree = model.schema.tree();
-    let is_guided = |symbol: SymbolId| model.schema.rule(symbol).guided;
-    let any = tree.symbols().any(|(symbol, _)| is_guided(symbol));
+    let any = tree.symbols().any(|(symbol, _)| model.schema.rule(symbol).guided.is_some());
+    let target = model.target();
+    let is_guided =
+        |symbol: SymbolId| model.schema.rule(symbol).guided.as_ref().is_some_and(|guided| guided.is_on(target));
     let asked = |id: &NodeId| {
         let node = tree.node(*id);
         let wanted = match (node.symbol, node.choice) {
@@ -99,7 +161,7 @@ pub(super) fn questions(model: &Model) -> Vec<NodeId> {
     tree.nodes().map(|(id, _)| id).filter(asked).collect()
 }
 
-fn answer(model: &Model, node: NodeId) -> Answer {
+fn ask(model: &Model, node: NodeId) -> Answer {
     let Some(row) = rows::row_of(model, node) else { return Answer::Nothing };
     let options = match row.kind {
         RowKind::Switch(symbol, now) => {
@@ -108,12 +170,37 @@ fn answer(model: &Model, node: NodeId) -> Answer {
         RowKind::Choice(choice) => rows::members(model, choice),
         RowKind::Text(symbol) => {
             let current = model.config.value(symbol);
-            let words = model.schema.rule(symbol).format.as_ref().and_then(|format| format.words());
-            let Some(words) = words else { return Answer::Text(LineEdit::selected(current)) };
+            let format = model.schema.rule(symbol).format.as_ref();
+            let records = format.filter(|format| matches!(format, Format::Records(_)));
+            if let Some(items) = records.and_then(|format| Items::open(symbol, format, current)) {
+                return Answer::Rows(items.with_notes(notes(model, symbol)));
+            }
+            let Some(words) = format.and_then(|format| format.words()) else {
+                return Answer::Text(LineEdit::selected(current));
+            };
             words.iter().map(|word| option_of(model, symbol, word, current)).collect()
         }
         RowKind::Menu | RowKind::Comment => return Answer::Nothing,
     };
+    options_of(options)
+}
+
+fn ask_profile(model: &Model) -> Answer {
+    let current = start_from::current(model).map(|preset| preset.name.as_str());
+    let option = |name: &str, label: &str, is_current| PickOption {
+        label: label.to_owned(),
+        value: name.to_owned(),
+        current: is_current,
+    };
+    let mut options: Vec<PickOption> = start_from::offered(model)
+        .map(|preset| option(&preset.name, &preset.name, current == Some(preset.name.as_str())))
+        .collect();
+    options.push(option(start_from::NONE, start_from::NONE, current.is_none()));
+    options_of(options)
+}
+
+/// The cursor stands on what is so now.
+fn options_of(options: Vec<PickOption>) -> Answer {
     let cursor = options.iter().position(|option: &PickOption| option.current).unwrap_or(0);
     Answer::Options { options, cursor }
 }
@@ -135,17 +222,14 @@ fn switch_option(tri: Tri, now: Tri) -> PickOption {
     PickOption { label: label.to_owned(), value: tri.as_str().to_owned(), current: tri == now }
 }
 
-/// Why `turnup up` of this version would refuse the answers.
-pub(super) fn refusals(model: &Model) -> Vec<String> {
-    let symbols = model.schema.tree().symbols().map(|(id, _)| id).filter(|id| model.config.is_written(*id));
-    let changed = symbols.filter(|id| model.config.default_value(*id) != model.config.value(*id));
-    changed.filter_map(|id| model.schema.why_unused(id, model.config.value(id), model.target())).collect()
-}
-
 /// The questions with their answers, and what follows from them.
 pub(super) fn summary(model: &Model) -> (Vec<(String, String)>, Vec<String>) {
     let tree = model.schema.tree();
-    let line = |node: &NodeId| {
+    let line = |question: &Question| {
+        let Question::Node(node) = question else {
+            let name = start_from::current(model).map_or(start_from::NONE, |preset| preset.name.as_str());
+            return Some((start_from::TITLE.to_owned(), name.to_owned()));
+        };
         let row = rows::row_of(model, *node)?;
         let value = match row.kind {
             RowKind::Switch(_, tri) => switch_option(tri, tri).label,
@@ -157,21 +241,8 @@ pub(super) fn summary(model: &Model) -> (Vec<(String, String)>, Vec<String>) {
 }
 
 fn consequences(model: &Model) -> Vec<String> {
-    let mut lines = Vec::new();
-    match crate::config::count_hosts(&model.schema, &model.config) {
-        Some((1, 0)) => lines.push("1 host: control plane, and pods too".to_owned()),
-        Some((control, workers)) => {
-            let hosts = control + workers;
-            lines.push(format!("{hosts} hosts: {control} for the control plane, {workers} for pods"));
-        }
-        None => {}
-    }
-    let bastion = model.schema.tree().symbol("phase1.ssh.bastion");
-    if bastion.is_some_and(|bastion| model.config.is_written(bastion) && model.config.value(bastion) == "create") {
-        lines.push("1 more host: the bastion".to_owned());
-    }
-    let asked: Vec<SymbolId> =
-        questions(model).iter().filter_map(|node| model.schema.tree().node(*node).symbol).collect();
+    let mut lines = count_machines(model);
+    let asked: Vec<SymbolId> = nodes(model).iter().filter_map(|node| model.schema.tree().node(*node).symbol).collect();
     let others = model.schema.tree().symbols().filter(|(id, _)| !asked.contains(id) && model.config.is_written(*id));
     let changed = others.filter(|(id, _)| model.config.default_value(*id) != model.config.value(*id)).count();
     lines.push(match changed {
@@ -179,8 +250,27 @@ fn consequences(model: &Model) -> Vec<String> {
         1 => "One other setting is not at its default; v shows it.".to_owned(),
         count => format!("{count} other settings are not at their defaults; v shows them."),
     });
-    if matches!(model.form, super::model::Form::Object) && refusals(model).is_empty() {
+    if !model.is_checked() {
+        lines.push("Checking whether it can be turned up ...".to_owned());
+    } else if model.form == Form::Object && model.errors().next().is_none() {
         lines.push("What would be done, and why: turnup plan. Do it: turnup up.".to_owned());
     }
     lines
+}
+
+/// How many machines there will be, of node groups as many as they may become.
+fn count_machines(model: &Model) -> Vec<String> {
+    let Some((control, workers)) = count_hosts(&model.schema, &model.config) else { return Vec::new() };
+    let is = |name: &str, value: &str| {
+        let symbol = model.schema.tree().symbol(name);
+        symbol.is_some_and(|symbol| model.config.is_written(symbol) && model.config.value(symbol) == value)
+    };
+    let bastion = u64::from(is("phase1.ssh.bastion", "create"));
+    let hosts = control + workers + bastion;
+    if hosts == 1 {
+        return vec!["1 host: control plane, and pods too".to_owned()];
+    }
+    let parts = [(control, "for the control plane"), (workers, "for pods"), (bastion, "the bastion")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    vec![format!("{hosts} hosts: {}", parts.collect::<Vec<_>>().join(", "))]
 }

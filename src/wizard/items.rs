@@ -4,8 +4,10 @@
 use kconfig::SymbolId;
 use serde_json::{Map, Value};
 
+use super::field_note::FieldNote;
 use super::line_edit::LineEdit;
 use crate::config::format::{Field, Format};
+use crate::config::{HOSTS, Schema, merge_hosts, read_hosts};
 
 /// The dialog of one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,7 @@ pub(super) struct Items {
     /// The texts of each element, as many as there are columns; empty for an absent one.
     pub(super) rows: Vec<Vec<String>>,
     pub(super) cursor: usize,
+    notes: Vec<FieldNote>,
     /// Why the whole cannot be taken.
     pub(super) wrong: Option<String>,
 }
@@ -40,6 +43,8 @@ pub(super) struct ElementFields {
     pub(super) wrong: Option<String>,
     /// Whether a comma would end the element.
     separated: bool,
+    /// What each field is for, and what counts where it is left out.
+    notes: Vec<FieldNote>,
 }
 
 /// The dialog of one text of an element.
@@ -98,7 +103,8 @@ impl Items {
             }
             _ => return None,
         };
-        Some(Self { symbol, kind, columns, rows, cursor: 0, wrong: None })
+        let notes = vec![FieldNote::default(); columns.len()];
+        Some(Self { symbol, kind, columns, rows, cursor: 0, notes, wrong: None })
     }
 
     /// The text that the rows stand for.
@@ -122,7 +128,10 @@ impl Items {
         };
         let texts = if new { self.columns.iter().map(begin).collect() } else { self.rows.get(row)?.clone() };
         let separated = self.kind != Kind::Records;
-        Some(ElementFields { row, columns: self.columns.clone(), texts, cursor: 0, wrong: None, separated })
+        let (columns, notes) = (self.columns.clone(), self.notes.clone());
+        let mut fields = ElementFields { row, columns, texts, cursor: 0, wrong: None, separated, notes };
+        fields.cursor = fields.missing_from(0).unwrap_or(0);
+        Some(fields)
     }
 
     /// Takes a changed or new element.
@@ -138,6 +147,34 @@ impl Items {
     /// Whether an element has fields with names.
     pub(super) fn is_records(&self) -> bool {
         self.kind == Kind::Records
+    }
+
+    /// The same with what is known of the fields.
+    pub(super) fn with_notes(mut self, notes: Vec<FieldNote>) -> Self {
+        if notes.len() == self.columns.len() {
+            self.notes = notes;
+        }
+        self
+    }
+
+    /// Takes records over from a text: a JSON list, and of hosts every form that people have. A
+    /// remark where something was decided.
+    pub(super) fn paste(&mut self, schema: &Schema, text: &str) -> Result<Option<String>, String> {
+        let known: Vec<Value> = serde_json::from_str(&self.text()).unwrap_or_default();
+        let (all, remarks) = if schema.name(self.symbol) == HOSTS {
+            let list = read_hosts(text).map_err(|why| format!("nothing was added: {why}"))?;
+            (merge_hosts(&known, &list), list.remarks)
+        } else {
+            let new: Vec<Value> =
+                serde_json::from_str(text).map_err(|_| "nothing was added: expected a JSON list of objects")?;
+            ([known, new].concat(), Vec::new())
+        };
+        let all = Value::from(all);
+        self.rows = read_records(&self.columns, &all.to_string())
+            .ok_or_else(|| format!("nothing was added: the fields are {}", names(&self.columns)))?;
+        self.cursor = self.rows.len().saturating_sub(1);
+        self.wrong = None;
+        Ok(remarks.into_iter().next())
     }
 
     /// Adds an element for each line behind the one under the cursor, or none when one is wrong.
@@ -206,6 +243,33 @@ impl Items {
 }
 
 impl ElementFields {
+    /// The first field from this one on that has to be filled.
+    pub(super) fn missing_from(&self, column: usize) -> Option<usize> {
+        let open = |at: &usize| self.columns[*at].required && self.texts[*at].is_empty();
+        (column..self.columns.len()).find(|at| open(at) && self.columns[*at].format.validate("").is_err())
+    }
+
+    /// What is known of a field.
+    pub(super) fn note(&self, column: usize) -> &FieldNote {
+        &self.notes[column]
+    }
+
+    /// Everything about a field.
+    pub(super) fn about(&self, column: usize) -> Vec<String> {
+        let (field, note) = (&self.columns[column], self.note(column));
+        let mut lines: Vec<String> = note.help.iter().cloned().collect();
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.push(format!("Expected: {}", field.format));
+        lines.push(match (&note.default, field.required) {
+            (_, true) => "It has to be given.".to_owned(),
+            (Some(default), false) => format!("Left out: {default}"),
+            (None, false) => "It may be left out.".to_owned(),
+        });
+        lines
+    }
+
     /// Whether nothing was said that the element did not begin with.
     pub(super) fn is_untouched(&self) -> bool {
         let of_itself =
@@ -231,6 +295,10 @@ impl ElementFields {
         let (field, line) = (self.columns[column].clone(), LineEdit::selected(&self.texts[column]));
         Cell { column, field, line, separated: self.separated }
     }
+}
+
+fn names(fields: &[Field]) -> String {
+    fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// The texts of records; none where that is no list of objects.

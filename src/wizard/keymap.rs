@@ -57,8 +57,12 @@ pub(super) enum KeyContext {
     GuideOptions,
     /// A question that is answered by a text.
     GuideText,
+    /// A question that is answered by rows.
+    GuideRows,
     /// The end of the questions.
     Summary,
+    /// The same when something is wrong.
+    SummaryWrong,
     /// The question before leaving.
     Quit,
     /// The question before writing what is wrong.
@@ -71,7 +75,7 @@ pub(super) enum KeyContext {
 
 impl KeyContext {
     /// All contexts, in the order of the help.
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Menu,
         Self::Search,
         Self::Edit,
@@ -85,7 +89,9 @@ impl KeyContext {
         Self::Text,
         Self::GuideOptions,
         Self::GuideText,
+        Self::GuideRows,
         Self::Summary,
+        Self::SummaryWrong,
         Self::Quit,
         Self::Save,
         Self::Conflict,
@@ -108,7 +114,9 @@ impl KeyContext {
             Self::Text => "While reading",
             Self::GuideOptions => "In the guide, choosing",
             Self::GuideText => "In the guide, typing",
+            Self::GuideRows => "In the guide, listing",
             Self::Summary => "At the end of the guide",
+            Self::SummaryWrong => "At the end of the guide, when something is wrong",
             Self::Quit => "Before leaving",
             Self::Save => "Before saving",
             Self::Conflict => "When the file has changed on disk",
@@ -140,8 +148,8 @@ const fn bind(context: KeyContext, keys: &'static [Key], msg: Msg, help: &'stati
 
 use Key::{Backspace, Char, Ctrl, Delete, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
 use KeyContext::{
-    Conflict, Edit, Fields, GuideOptions, GuideText, Items, Menu, Path, Pick, Preview, Problems, Quit, Recover, Repair,
-    Save, Search, Summary, Text,
+    Conflict, Edit, Fields, GuideOptions, GuideRows, GuideText, Items, Menu, Path, Pick, Preview, Problems, Quit,
+    Recover, Repair, Save, Search, Summary, SummaryWrong, Text,
 };
 
 static BINDINGS: &[Binding] = &[
@@ -233,6 +241,7 @@ static BINDINGS: &[Binding] = &[
     bind(Fields, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
     bind(Fields, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
     bind(Fields, &[Enter, Right, Char('l')], Msg::Open, "change this field", "change"),
+    bind(Fields, &[Char('i'), Tab, F(2)], Msg::Details, "everything about this field", "details"),
     bind(Fields, &[Char('d'), Delete], Msg::Remove, "empty this field", ""),
     bind(Fields, &[Esc, Char('q'), Left, Char('h'), Char('s')], Msg::Accept, "take the element", "done"),
     bind(Fields, &[Ctrl('c')], Msg::Cancel, "leave the element as it was", "leave it"),
@@ -283,7 +292,7 @@ static BINDINGS: &[Binding] = &[
     bind(GuideOptions, &[PageDown], Msg::Move(PAGE), "the text, down", ""),
     bind(GuideOptions, &[Char('!')], Msg::Problems, "list what is wrong, to go there", ""),
     bind(GuideOptions, &[Char('i'), Tab, F(2)], Msg::Details, "everything about this entry", "details"),
-    bind(GuideOptions, &[Char('a'), F(4)], Msg::Menus, "all settings, in menus", "all settings"),
+    bind(GuideOptions, &[F(4)], Msg::Menus, "all settings, in menus", "all settings"),
     bind(GuideOptions, &[Char('?'), F(1)], Msg::Keys, "all keys", "keys"),
     bind(GuideOptions, &[Char('q'), Ctrl('c'), F(9)], Msg::Quit, "quit", "quit"),
     bind(GuideText, &[Enter], Msg::Accept, "take this answer, and on", "next"),
@@ -303,6 +312,19 @@ static BINDINGS: &[Binding] = &[
     bind(GuideText, &[F(4)], Msg::Menus, "all settings, in menus", "all settings"),
     bind(GuideText, &[F(1)], Msg::Keys, "all keys", "keys"),
     bind(GuideText, &[Ctrl('c'), F(9)], Msg::Quit, "quit", ""),
+    bind(GuideRows, &[Enter], Msg::Accept, "take the list, and on", "next"),
+    bind(GuideRows, &[Char('a'), Char('+')], Msg::Add, "add an element; a pasted list adds all of it", "add"),
+    bind(GuideRows, &[Char('c'), Right, Char('l'), Char(' ')], Msg::Open, "change the list", "change"),
+    bind(GuideRows, &[Esc, Left, Char('h'), Backspace], Msg::Back, "the question before", "back"),
+    bind(GuideRows, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(GuideRows, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(GuideRows, &[PageUp], Msg::Move(-PAGE), "the text, up", ""),
+    bind(GuideRows, &[PageDown], Msg::Move(PAGE), "the text, down", ""),
+    bind(GuideRows, &[Char('!')], Msg::Problems, "list what is wrong, to go there", ""),
+    bind(GuideRows, &[Char('i'), Tab, F(2)], Msg::Details, "everything about this entry", "details"),
+    bind(GuideRows, &[F(4)], Msg::Menus, "all settings, in menus", "all settings"),
+    bind(GuideRows, &[Char('?'), F(1)], Msg::Keys, "all keys", "keys"),
+    bind(GuideRows, &[Char('q'), Ctrl('c'), F(9)], Msg::Quit, "quit", "quit"),
     bind(Summary, &[Enter, Char('s')], Msg::SaveAndLeave, "save and leave", "save and leave"),
     bind(Summary, &[Esc, Left, Char('h'), Backspace], Msg::Back, "the last question", "back"),
     bind(Summary, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
@@ -313,11 +335,23 @@ static BINDINGS: &[Binding] = &[
     bind(Summary, &[End, Char('G')], Msg::Last, "to the end", ""),
     bind(Summary, &[Char('!')], Msg::Problems, "list what is wrong, to go there", ""),
     bind(Summary, &[Char('v'), F(5)], Msg::Preview, "the file as it would be, and what differs", "view"),
-    bind(Summary, &[Char('a'), F(4)], Msg::Menus, "all settings, in menus", "all settings"),
+    bind(Summary, &[F(4)], Msg::Menus, "all settings, in menus", "all settings"),
     bind(Summary, &[Char('?'), F(1)], Msg::Keys, "all keys", "keys"),
     bind(Summary, &[Char('q'), Ctrl('c'), F(9)], Msg::Quit, "quit", "quit"),
+    bind(SummaryWrong, &[Enter, Right, Char('l')], Msg::Accept, "go to the question", "go to the question"),
+    bind(SummaryWrong, &[Char('s')], Msg::SaveAndLeave, "save and leave", "save and leave"),
+    bind(SummaryWrong, &[Esc, Left, Char('h'), Backspace], Msg::Back, "the last question", "back"),
+    bind(SummaryWrong, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(SummaryWrong, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(SummaryWrong, &[PageUp], Msg::Move(-PAGE), "ten lines up", ""),
+    bind(SummaryWrong, &[PageDown], Msg::Move(PAGE), "ten lines down", ""),
+    bind(SummaryWrong, &[Char('!')], Msg::Problems, "list what is wrong, to go there", ""),
+    bind(SummaryWrong, &[Char('v'), F(5)], Msg::Preview, "the file as it would be, and what differs", "view"),
+    bind(SummaryWrong, &[F(4)], Msg::Menus, "all settings, in menus", "all settings"),
+    bind(SummaryWrong, &[Char('?'), F(1)], Msg::Keys, "all keys", "keys"),
+    bind(SummaryWrong, &[Char('q'), Ctrl('c'), F(9)], Msg::Quit, "quit", "quit"),
     bind(Quit, &[Char('s'), Char('y'), Enter], Msg::SaveAndLeave, "save and quit", "save and quit"),
-    bind(Quit, &[Char('n'), Char('d')], Msg::Discard, "quit without saving", "quit without saving"),
+    bind(Quit, &[Char('n')], Msg::Discard, "quit without saving", "quit without saving"),
     bind(Quit, &[Esc, Char('c'), Char('q'), Ctrl('c')], Msg::Cancel, "stay", "stay"),
     bind(Save, &[Char('s'), Char('y')], Msg::SaveAnyway, "save anyway", "save anyway"),
     bind(Save, &[Esc, Enter, Char('c'), Char('n'), Char('q'), Ctrl('c')], Msg::Cancel, "back", "back"),
@@ -344,7 +378,7 @@ static BINDINGS: &[Binding] = &[
     bind(Conflict, &[PageUp], Msg::Move(-PAGE), "ten lines up", ""),
     bind(Conflict, &[PageDown], Msg::Move(PAGE), "ten lines down", ""),
     bind(Recover, &[Enter, Char('y')], Msg::Accept, "take them over", "take them over"),
-    bind(Recover, &[Char('n'), Char('d')], Msg::Refuse, "throw them away", "throw them away"),
+    bind(Recover, &[Char('n'), Char('d')], Msg::Refuse, "throw them away (twice)", "throw them away (twice)"),
     bind(Recover, &[Esc, Ctrl('c'), Char('q')], Msg::Quit, "quit and decide later", "quit and decide later"),
     bind(Recover, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
     bind(Recover, &[Down, Char('j')], Msg::Move(1), "one line down", ""),

@@ -3,12 +3,15 @@
 //! An Elm core: `model` is the state, `msg` what can happen, `update` how the state changes, `view`
 //! the screen as a pure function of the state, `keymap` the one table of keys that also makes the
 //! help. None of these know a terminal, a file or a clock; `terminal` is the loop that does,
-//! `escape` and `palette` what terminals need; `files` carries out what it is asked. The wizard can
-//! do nothing that `turnup config` cannot do without it.
+//! `escape` and `palette` what terminals need; `files` carries out what it is asked, `checker` runs
+//! the check that all commands share. The wizard can do nothing that `turnup config` cannot do
+//! without it.
 
 mod accessible;
+mod checker;
 mod dialog;
 mod escape;
+mod field_note;
 mod files;
 mod guide;
 mod history;
@@ -21,13 +24,16 @@ mod model;
 mod msg;
 mod palette;
 mod picture;
+mod preset;
 mod preview;
 mod recording;
 mod repair;
 mod rows;
 mod search;
+mod start_from;
 mod terminal;
 mod update;
+mod verdict;
 mod view;
 
 #[cfg(test)]
@@ -45,8 +51,10 @@ use self::accessible::Conversation;
 use self::dialog::Dialog;
 use self::files::Files;
 use self::model::{Form, Model, Saved};
+use self::preset::Preset;
 pub(crate) use self::recording::Moment;
 use self::recording::Recorder;
+pub(crate) use self::verdict::Check;
 use crate::config::{ProblemLevel, Profile, Schema, Settings, TreeSource};
 use crate::error::Result;
 
@@ -99,6 +107,7 @@ impl Wizard {
         settings: Option<Settings>,
         applied: Option<&Settings>,
         begin: StartMode,
+        check: Check,
     ) -> Result<Self> {
         let schema = match &settings {
             Some(settings) => Arc::clone(settings.schema()),
@@ -110,10 +119,10 @@ impl Wizard {
         let name = path.display().to_string();
         let mut model = Model::new(Arc::clone(&schema), settings.config(), name, Form::Object, saved);
         model.is_stale = !is_new && settings.differs_from_file();
+        model.has_check = true;
         model.known = (!is_new).then(|| answered(&settings)).filter(|known| is_whole(&settings, known.len()));
         model.applied = applied.map(values);
-        let profiles = Profile::list(source)?.into_iter();
-        model.profiles = profiles.map(|profile| (profile.name, profile.purpose)).collect();
+        model.profiles = Preset::all(Profile::list(source)?, &schema);
         match begin {
             StartMode::Guide => update::start_guide(&mut model),
             StartMode::Menus if is_new => update::ask_how(&mut model),
@@ -122,7 +131,7 @@ impl Wizard {
         // On top of everything: it must not be overlooked.
         update::greet(&mut model, greeting(path, &settings));
         let base = model.config.said();
-        let form = files::ObjectFile { settings, schema, source: source.clone() };
+        let form = files::ObjectFile { settings, schema, source: source.clone(), check };
         Ok(Self { model, files: Box::new(files::Session::new(form, path, base)) })
     }
 
@@ -154,7 +163,7 @@ impl Wizard {
             self.model.complain(terminal::OTHERS);
         }
         if let Some(lines) = self.files.draft(&self.model) {
-            self.model.dialogs.push(Dialog::Recover { lines, scroll: 0 });
+            self.model.dialogs.push(Dialog::Recover { lines, scroll: 0, refused: false });
         }
         let written = terminal::run(&mut self.model, &mut *self.files, &mut Recorder::open(record)?)?;
         Ok(match (self.model.is_unsaved(), written) {
@@ -168,14 +177,16 @@ impl Wizard {
     pub(crate) fn run_in_lines(mut self) -> Result<End> {
         let (interactive, mut output) = (std::io::stdin().is_terminal(), std::io::stdout());
         let mut input = std::io::stdin().lock();
-        let conversation = Conversation { input: &mut input, output: &mut output, interactive };
+        let is_shown = std::io::stdout().is_terminal();
+        let width = crossterm::terminal::size().ok().filter(|_| is_shown).map(|(width, _)| width);
+        let conversation = Conversation { input: &mut input, output: &mut output, interactive, width };
         conversation.run(&mut self.model, &mut *self.files)
     }
 
     /// Plays a recorded session again on a screen of this width and height. Needs no terminal and
     /// writes nothing.
     pub(crate) fn play(mut self, recording: &str, size: (u16, u16)) -> Result<Vec<Moment>> {
-        recording::play(&mut self.model, recording, Rect::new(0, 0, size.0, size.1))
+        recording::play(&mut self.model, &mut *self.files, recording, Rect::new(0, 0, size.0, size.1))
     }
 
     /// What the terminal can show.

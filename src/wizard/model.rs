@@ -12,9 +12,11 @@ use super::dialog::Dialog;
 use super::guide::Guide;
 use super::history::History;
 use super::keymap::KeyContext;
+use super::preset::Preset;
 use super::rows::{self, Row};
 use super::search::Index;
-use crate::config::{self, Problem, Schema, TARGET};
+use super::verdict::{Verdict, judge_values};
+use crate::config::{self, Problem, ProblemLevel, Schema, TARGET};
 
 /// The whole state.
 #[derive(Debug)]
@@ -39,8 +41,8 @@ pub(super) struct Model {
     pub(super) is_stale: bool,
     /// What the running cluster was made with, by the settings' names.
     pub(super) applied: Option<BTreeMap<String, String>>,
-    /// Presets that can be loaded: names and what they are for.
-    pub(super) profiles: Vec<(String, String)>,
+    /// Presets that can be loaded.
+    pub(super) profiles: Vec<Preset>,
     /// From the root to the open menu.
     pub(super) places: Vec<MenuPosition>,
     /// Where jumps began, the last one last.
@@ -55,8 +57,12 @@ pub(super) struct Model {
     pub(super) guide: Option<Guide>,
     /// What the last key did or could not do.
     pub(super) notice: Option<Notice>,
-    /// What is wrong with the answers now.
+    /// What is wrong with the answers now, or worth knowing about them.
     pub(super) problems: Vec<Problem>,
+    /// Whether there is a check that tells more than the values alone.
+    pub(super) has_check: bool,
+    /// What it has said last.
+    verdict: Option<Verdict>,
     /// Leave as soon as the file is written.
     pub(super) leaving: bool,
     pub(super) history: History,
@@ -149,6 +155,8 @@ impl Model {
             guide: None,
             notice: None,
             problems: Vec::new(),
+            has_check: false,
+            verdict: None,
             leaving: false,
             history: History::default(),
             revision: 0,
@@ -185,12 +193,37 @@ impl Model {
     /// Computes again what follows from the answers.
     pub(super) fn answered(&mut self) {
         self.revision += 1;
-        self.problems = config::check(&self.schema, &self.config);
+        self.problems = judge_values(&self.schema, &self.config);
+        let remaining = self.verdict.iter().flat_map(|verdict| verdict.remaining(&self.schema, &self.config));
+        for problem in remaining {
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
         self.unsaved = !match &self.saved {
             Some(Saved::Object(object)) => *object == self.object(),
             Some(Saved::Said(said)) => self.config.says(said),
             None => false,
         };
+    }
+
+    /// Takes what the one check says of the answers as they are.
+    pub(super) fn take_verdict(&mut self, problems: Vec<Problem>) {
+        self.verdict = Some(Verdict::new(self.revision, &self.schema, &self.config, problems.clone()));
+        if self.problems != problems {
+            self.problems = problems;
+            self.rows_of = None;
+        }
+    }
+
+    /// Whether `problems` is what the one check says.
+    pub(super) fn is_checked(&self) -> bool {
+        !self.has_check || self.verdict.as_ref().is_some_and(|verdict| verdict.revision == self.revision)
+    }
+
+    /// What makes the answers unusable.
+    pub(super) fn errors(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().filter(|problem| problem.level == ProblemLevel::Error)
     }
 
     /// Brings the lines of the open menu up to date; to be called when a message has been taken.
@@ -272,6 +305,8 @@ impl Model {
     fn context_of(&self, dialog: Option<&Dialog>) -> KeyContext {
         match (dialog, &self.guide) {
             (Some(dialog), _) => dialog.context(),
+            // What is wrong has to be gone to, before anything else.
+            (None, Some(guide)) if guide.is_at_end() && self.errors().next().is_some() => KeyContext::SummaryWrong,
             (None, Some(guide)) => guide.context(),
             (None, None) => KeyContext::Menu,
         }
@@ -291,7 +326,7 @@ impl Model {
     pub(super) fn typed_symbol(&self) -> Option<SymbolId> {
         match (self.dialogs.last(), &self.guide) {
             (Some(Dialog::Edit { symbol, .. }), _) => Some(*symbol),
-            (None, Some(guide)) => guide.node.and_then(|node| self.schema.tree().node(node).symbol),
+            (None, Some(guide)) => guide.node().and_then(|node| self.schema.tree().node(node).symbol),
             _ => None,
         }
     }
@@ -304,13 +339,13 @@ impl Model {
     /// What is wrong with this symbol, if anything.
     pub(super) fn problem(&self, symbol: SymbolId) -> Option<&Problem> {
         let name = self.schema.name(symbol);
-        self.problems.iter().find(|problem| problem.symbol.as_deref() == Some(name))
+        self.errors().find(|problem| problem.symbol.as_deref() == Some(name))
     }
 
     /// The menus that hold something wrong, so that the user finds the way there.
     pub(super) fn menus_with_problems(&self) -> BTreeSet<NodeId> {
         let tree = self.schema.tree();
-        let names = self.problems.iter().filter_map(|problem| problem.symbol.as_deref());
+        let names = self.errors().filter_map(|problem| problem.symbol.as_deref());
         let nodes = names.filter_map(|name| tree.symbol(name)).flat_map(|symbol| tree.get(symbol).nodes.clone());
         nodes.flat_map(|node| std::iter::successors(tree.node(node).parent, |up| tree.node(*up).parent)).collect()
     }
@@ -320,13 +355,28 @@ impl Model {
         self.schema.tree().node(node).prompt.as_ref().map_or("Configuration", |prompt| &prompt.text)
     }
 
-    /// The value of a symbol as it may be shown.
+    /// The value of a symbol as it may be shown: records by their keys.
     pub(super) fn shown(&self, symbol: SymbolId, value: &str) -> String {
-        if self.schema.rule(symbol).secret && !value.is_empty() { "(secret)".to_owned() } else { value.to_owned() }
+        let rule = self.schema.rule(symbol);
+        if rule.secret && !value.is_empty() {
+            return "(secret)".to_owned();
+        }
+        let brief = rule.format.as_ref().and_then(|format| format.summarize(value));
+        brief.unwrap_or_else(|| value.to_owned())
     }
 
     /// The command that gives these answers without the wizard.
     pub(super) fn command<'a>(&self, answers: impl IntoIterator<Item = (SymbolId, &'a str)>) -> String {
+        let answers: Vec<(SymbolId, &str)> = answers.into_iter().collect();
+        let is_records = |(symbol, _): &(SymbolId, &str)| {
+            matches!(self.schema.rule(*symbol).format, Some(config::format::Format::Records(_)))
+        };
+        // Nothing that one could type.
+        if let [(symbol, value)] = answers.as_slice()
+            && is_records(&(*symbol, value))
+        {
+            return format!("{}: {}", self.schema.name(*symbol), self.shown(*symbol, value));
+        }
         let words = answers.into_iter().map(|(symbol, value)| match &self.form {
             Form::Object => {
                 let shown = self.shown(symbol, value);
@@ -340,7 +390,8 @@ impl Model {
 
     /// What is said of a change: the command for it, where there is one.
     pub(super) fn describe(&self, what: &str) -> String {
-        if self.form == Form::Object { format!("as a command: {what}") } else { what.to_owned() }
+        let is_command = self.form == Form::Object && what.starts_with("turnup ");
+        if is_command { format!("as a command: {what}") } else { what.to_owned() }
     }
 
     /// The command that restores the defaults.

@@ -1,6 +1,8 @@
 //! What can happen to the wizard, in its own words, and what it wants done outside. No terminal
 //! types: a session can be replayed.
 
+use crate::config::Problem;
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Msg {
@@ -126,6 +128,13 @@ pub(super) enum Msg {
         /// What was wrong in the file.
         remarks: Vec<String>,
     },
+    /// The one check has looked at the answers.
+    Checked {
+        /// What it says of them.
+        problems: Vec<Problem>,
+        /// What waited for that.
+        then: Option<Box<Msg>>,
+    },
     /// Lines that were pasted.
     Paste(String),
     /// Draw everything again: another program wrote on the screen.
@@ -170,6 +179,11 @@ pub(super) enum Effect {
     Reread {
         /// With the changes that were made here.
         merge: bool,
+    },
+    /// Ask the one check about the answers; at the next pause where nothing waits for it.
+    Check {
+        /// What waits for it.
+        then: Option<Box<Msg>>,
     },
     /// Draw everything again.
     Redraw,

@@ -42,10 +42,17 @@ impl Tab {
         }
     }
 
+    /// Those that mean something: a tree of other people describes nothing that runs.
+    pub(super) fn shown(model: &Model) -> impl Iterator<Item = Self> {
+        let all = model.form == Form::Object;
+        Self::ALL.into_iter().filter(move |tab| all || *tab != Self::Applied)
+    }
+
     /// The one behind it, in a circle.
-    pub(super) fn next(self) -> Self {
-        let at = Self::ALL.iter().position(|tab| *tab == self).unwrap_or(0);
-        Self::ALL[(at + 1) % Self::ALL.len()]
+    pub(super) fn next(self, model: &Model) -> Self {
+        let tabs: Vec<Self> = Self::shown(model).collect();
+        let at = tabs.iter().position(|tab| *tab == self).unwrap_or(0);
+        tabs[(at + 1) % tabs.len()]
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::files::Files;
 use super::input::Input;
 use super::model::Model;
 use super::msg::{Effect, Msg};
@@ -59,7 +60,7 @@ pub(crate) struct Moment {
 
 /// Plays a recording from this state of the wizard. Nothing is written: what is saved counts as
 /// saved, what is loaded is empty.
-pub(super) fn play(model: &mut Model, recording: &str, mut area: Rect) -> Result<Vec<Moment>> {
+pub(super) fn play(model: &mut Model, files: &mut dyn Files, recording: &str, mut area: Rect) -> Result<Vec<Moment>> {
     let mut moments = Vec::new();
     let (mut buffer, cpu) = timed(|| draw(model, area));
     moments.push(Moment { input: "start".to_owned(), screen: text(&buffer), cpu });
@@ -77,7 +78,7 @@ pub(super) fn play(model: &mut Model, recording: &str, mut area: Rect) -> Result
         let input: Input = line.parse().map_err(wrong)?;
         let (leaves, cpu);
         ((buffer, leaves), cpu) = timed(|| {
-            let leaves = act(model, &input, area);
+            let leaves = act(model, files, &input, area);
             (draw(model, area), leaves)
         });
         moments.push(Moment { input: line.to_owned(), screen: text(&buffer), cpu });
@@ -89,7 +90,7 @@ pub(super) fn play(model: &mut Model, recording: &str, mut area: Rect) -> Result
 }
 
 /// Takes one input; whether it ends the session.
-fn act(model: &mut Model, input: &Input, area: Rect) -> bool {
+fn act(model: &mut Model, files: &mut dyn Files, input: &Input, area: Rect) -> bool {
     let mut next = input.message(model, area);
     while let Some(msg) = next.take() {
         next = match update(model, msg) {
@@ -97,6 +98,7 @@ fn act(model: &mut Model, input: &Input, area: Rect) -> bool {
             Some(Effect::Save { .. }) => Some(Msg::Saved),
             Some(Effect::Write { path, .. }) => Some(Msg::Written(path)),
             Some(Effect::Complete(_)) => Some(Msg::Completed(Vec::new())),
+            Some(check @ Effect::Check { .. }) => files.carry_out(model, &check),
             _ => None,
         };
     }

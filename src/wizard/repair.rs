@@ -4,7 +4,8 @@
 use kconfig::{Config, SymbolId, SymbolType, Tri, explain};
 
 use super::model::Model;
-use crate::config;
+use super::verdict::judge_values;
+use crate::config::{Problem, ProblemLevel};
 
 /// The dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,8 @@ fn effects(model: &Model, steps: &[(SymbolId, String)]) -> Vec<String> {
     if steps.iter().any(|(symbol, value)| after.set(*symbol, value).is_err()) {
         return Vec::new();
     }
-    let wrong = config::check(&model.schema, &after).into_iter().filter(|problem| !model.problems.contains(problem));
+    let is_new = |problem: &Problem| problem.level == ProblemLevel::Error && !model.problems.contains(problem);
+    let wrong = judge_values(&model.schema, &after).into_iter().filter(is_new);
     let mut lines: Vec<String> = wrong.map(|problem| format!("! {}", problem.message)).collect();
     let changes = after.changes(&model.config);
     let others = changes.iter().filter(|change| !steps.iter().any(|(symbol, _)| *symbol == change.symbol));

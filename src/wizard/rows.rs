@@ -175,11 +175,9 @@ fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
         };
     }
     let value = match value {
-        "" => "(empty)",
-        _ if model.schema.rule(symbol).secret => "(secret)",
-        text => text,
+        "" => "(empty)".to_owned(),
+        text => model.shown(symbol, text),
     };
-    let value = value.to_owned();
     let changeable = model.config.visible(symbol) != Tri::N;
     Row { kind: RowKind::Text(symbol), value, changeable, custom, wrong, ..plain }
 }

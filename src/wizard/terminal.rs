@@ -20,6 +20,7 @@ use ratatui::layout::{Position, Rect};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 
+use super::checker::Checker;
 use super::escape;
 use super::files::Files;
 use super::input::Input;
@@ -34,6 +35,8 @@ use crate::error::{Class, Context as _, Error, Result};
 
 /// How long a signal may wait for us.
 const TIMEOUT: Duration = Duration::from_millis(200);
+/// How long what the check says may wait for the screen.
+const CHECK_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The terminal while the wizard has it; gives it back when dropped.
 struct Screen {
@@ -207,10 +210,15 @@ fn converse(
     recorder: &mut Recorder,
     draft: &mut Draft,
 ) -> Result<bool> {
-    let mut written = false;
+    let (mut written, mut checker) = (false, Checker::default());
     screen.draw(model)?;
     loop {
-        let event = wait(signals, &mut || draft.keep_and_tell(model, files))?;
+        let event = wait(signals, checker.is_running(), &mut || {
+            let told = draft.keep_and_tell(model, files);
+            let verdict = checker.take(model);
+            checker.start(model, files);
+            Idle { draws: told || verdict, soon: checker.is_running() }
+        })?;
         if signals.was_woken() {
             screen.reopen()?;
         }
@@ -230,6 +238,7 @@ fn converse(
                         screen.suspend()?;
                     }
                     Some(Effect::Redraw) => screen.reopen()?,
+                    Some(Effect::Check { then: None }) => checker.start(model, files),
                     Some(effect) => {
                         next = files.carry_out(model, &effect);
                         written |= next == Some(Msg::Saved);
@@ -295,20 +304,29 @@ impl Draft {
     }
 }
 
+/// What became of the work that is done while no key is pressed.
+struct Idle {
+    /// Whether there is something to draw.
+    draws: bool,
+    /// Whether there will be soon.
+    soon: bool,
+}
+
 /// The next event; nothing when there is something to draw without one: what signals did to the
 /// screen, what deferred work, which is done while no key is pressed, has to tell.
-fn wait(signals: &Signals, idle: &mut dyn FnMut() -> bool) -> Result<Option<Event>> {
+fn wait(signals: &Signals, mut soon: bool, idle: &mut dyn FnMut() -> Idle) -> Result<Option<Event>> {
     loop {
         signals.check()?;
-        let ready = event::poll(TIMEOUT).context("cannot read from the terminal")?;
+        let ready = event::poll(if soon { CHECK_TIMEOUT } else { TIMEOUT }).context("cannot read from the terminal")?;
         if ready {
             return event::read().map(Some).context("cannot read from the terminal");
         }
-        let tells = idle();
+        let Idle { draws, soon: again } = idle();
+        soon = again;
         if is_hung_up() {
             return Err(ended_by("its terminal's end"));
         }
-        if tells || signals.woken.load(Ordering::Relaxed) != 0 {
+        if draws || signals.woken.load(Ordering::Relaxed) != 0 {
             return Ok(None);
         }
     }

@@ -123,6 +123,7 @@ mod tidy_files;
 mod user_data_boot;
 mod user_data_schema;
 mod wizard_cli;
+mod wizard_guide;
 mod wizard_pty;
 mod wizard_tmux;
 

@@ -19,21 +19,38 @@ pub(crate) struct Answers {
     settings: &'static [&'static str],
 }
 
+const URL: &str = "https://artifacts.example.com/turnup";
+const SET_URL: &str = "phase1.user_data.artifacts_url=https://artifacts.example.com/turnup";
+/// One host as a line, which a user pastes.
+const HOST: &str =
+    "m1 192.0.2.11 control-plane ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
 /// All targets, in the order in which the wizard offers them.
 pub(crate) const TARGETS: [Answers; 5] = [
-    Answers { target: "local", lines: &["demo", "local", "2"], settings: &["phase1.num_nodes=2"] },
-    Answers { target: "baremetal", lines: &["demo", "baremetal"], settings: &[] },
+    Answers { target: "local", lines: &["demo", "local", "", "2"], settings: &["phase1.num_nodes=2"] },
+    Answers {
+        target: "baremetal",
+        lines: &["demo", "baremetal", "", HOST],
+        settings: &[concat!(
+            "phase1.baremetal.hosts=[{\"name\":\"m1\",\"address\":\"192.0.2.11\",\"role\":\"control-plane\",",
+            "\"host_key\":\"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}]"
+        )],
+    },
     Answers {
         target: "gce",
-        lines: &["demo", "gce", "2", "", "my-project", "europe-west1"],
-        settings: &["phase1.num_nodes=2", "phase1.gce.project=my-project", "phase1.gce.region=europe-west1"],
+        lines: &["demo", "gce", "", "2", "", "my-project", "europe-west1", "", "", "", "", "", URL],
+        settings: &["phase1.num_nodes=2", "phase1.gce.project=my-project", "phase1.gce.region=europe-west1", SET_URL],
     },
     Answers {
         target: "aws",
-        lines: &["demo", "aws", "", "3", "eu-west-1"],
-        settings: &["phase1.control_plane.count=3", "phase1.aws.region=eu-west-1"],
+        lines: &["demo", "aws", "", "", "3", "eu-west-1", "", "", "", "", "", "", URL],
+        settings: &["phase1.control_plane.count=3", "phase1.aws.region=eu-west-1", SET_URL],
     },
-    Answers { target: "azure", lines: &["demo", "azure", "2"], settings: &["phase1.num_nodes=2"] },
+    Answers {
+        target: "azure",
+        lines: &["demo", "azure", "", "2", "", "", "", "", "", "", "", "", "", URL],
+        settings: &["phase1.num_nodes=2", SET_URL],
+    },
 ];
 
 /// The file that `config set` makes of the same answers.
@@ -87,6 +104,11 @@ impl Pane {
         match TARGETS.iter().position(|answers| answers.target == answer) {
             Some(index) => (0..index).for_each(|_| self.press(&["Down"])),
             None if answer.is_empty() => {}
+            None if answer == HOST => {
+                self.tmux(&["set-buffer", answer]);
+                self.tmux(&["paste-buffer", "-p"]);
+                self.sees("m1: address 192.0.2.11");
+            }
             None => {
                 self.press(&["C-u"]);
                 self.press(&["-l", answer]);

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::ConfigContext;
-use crate::config::{Fate, Profile, Schema, SettingChange, Settings, import_anywhere};
+use crate::config::{Fate, ProblemLevel, Profile, Schema, SettingChange, Settings, import_anywhere};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::input;
 
@@ -17,7 +17,13 @@ pub(super) fn write_defaults(context: &ConfigContext<'_>, force: bool) -> Result
 pub(super) fn profile(context: &ConfigContext<'_>, name: Option<&str>, force: bool) -> Result<()> {
     let Some(name) = name else { return list_profiles(context) };
     let settings = Profile::find(&context.source, name)?.settings(Schema::load(&context.source)?)?;
-    write_new(context, settings, force, &format!("config profile {name}"), &format!("from the profile {name}"))
+    let missing = context.check()(&settings);
+    write_new(context, settings, force, &format!("config profile {name}"), &format!("from the profile {name}"))?;
+    if !context.printer.is_json() {
+        let missing = missing.iter().filter(|problem| problem.level == ProblemLevel::Error);
+        missing.for_each(|problem| context.printer.remark(&format!("before `turnup up`: {}", problem.message)));
+    }
+    Ok(())
 }
 
 fn list_profiles(context: &ConfigContext<'_>) -> Result<()> {
@@ -89,7 +95,10 @@ pub(super) fn unset(context: &ConfigContext<'_>, names: &[String]) -> Result<()>
 }
 
 /// Loads what there is, changes it and writes it, or leaves everything as it was.
-fn change(context: &ConfigContext<'_>, edit: impl FnOnce(&mut Settings) -> Result<Vec<SettingChange>>) -> Result<()> {
+pub(super) fn change(
+    context: &ConfigContext<'_>,
+    edit: impl FnOnce(&mut Settings) -> Result<Vec<SettingChange>>,
+) -> Result<()> {
     context.refuse_flags()?;
     let (path, schema) = (context.path(), Schema::load(&context.source)?);
     let mut settings = Settings::open(path, schema.clone())?.unwrap_or_else(|| Settings::from_defaults(schema));

@@ -1,6 +1,7 @@
 //! `turnup config`: the wizard on a terminal; everything else it can do, and more, as commands.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Subcommand;
 
@@ -8,10 +9,12 @@ use super::session::{SessionArgs, is_dumb};
 use super::{Global, Printer};
 use crate::config::{ExportFormat, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
-use crate::wizard::{StartMode, Wizard};
+use crate::forecast::{Purpose, Verdict};
+use crate::wizard::{Check, StartMode, Wizard};
 
 mod answers;
 mod explain;
+mod hosts;
 mod picture;
 mod reach;
 mod view;
@@ -159,6 +162,9 @@ enum Command {
         /// The setting
         name: String,
     },
+    /// Hosts of bare metal
+    #[command(subcommand)]
+    Hosts(hosts::Command),
     /// Bring the file of an earlier version to the present names and forms
     Migrate,
     /// Take over a configuration of kubernetes-anywhere (.config or .config.json), and say what
@@ -187,6 +193,7 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
         Some(Command::Set { assignments }) => answers::set(&context, &assignments),
         Some(Command::Unset { names }) => answers::unset(&context, &names),
         Some(Command::Import { file, force }) => answers::import(&context, &file, force),
+        Some(Command::Hosts(command)) => hosts::run(&context, &command),
         Some(Command::Migrate) => answers::migrate(&context),
         Some(Command::Minimal { write }) => answers::minimal(&context, write),
         Some(Command::Get { names }) => view::get(&context, &names),
@@ -228,6 +235,12 @@ impl ConfigContext<'_> {
         self.global.settings_or_default(&self.source)
     }
 
+    /// The one check, of any settings: what `turnup config check` says of the file.
+    fn check(&self) -> Check {
+        let (source, state_dir) = (self.source.clone(), self.global.state_dir.clone());
+        Arc::new(move |settings| Verdict::of(settings, &source, &state_dir, Purpose::Hosts).problems)
+    }
+
     /// Flags are for one run: writing them into the file would be a surprise, ignoring them as
     /// well.
     fn refuse_flags(&self) -> Result<()> {
@@ -257,7 +270,8 @@ fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     let name = settings.as_ref().map_or_else(|| Ok(String::new()), |settings| settings.get("phase1.cluster_name"))?;
     // What runs is only shown: a record that cannot be read must not block the wizard.
     let applied = Settings::open(&context.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
-    let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin)?;
+    let check = context.check();
+    let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin, check)?;
     if begin == StartMode::Lines {
         context.printer.remark(&wizard.run_in_lines()?.describe(context.path()));
         return Ok(());

@@ -3,6 +3,7 @@
 
 mod answers;
 mod files;
+mod guide;
 mod mouse;
 mod screens;
 mod ways;
@@ -118,7 +119,7 @@ impl Session {
     fn new_file() -> Self {
         let mut session = Self::over(Schema::load(&TreeSource::embedded()).unwrap(), false);
         let profiles = crate::config::Profile::list(&TreeSource::embedded()).unwrap();
-        session.model.profiles = profiles.into_iter().map(|profile| (profile.name, profile.purpose)).collect();
+        session.model.profiles = super::preset::Preset::all(profiles, &session.model.schema);
         super::update::ask_how(&mut session.model);
         session
     }

@@ -62,6 +62,15 @@ screens! {
     list: Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>a10.0.0.0/8<Enter>a10.1.0.0/16<Enter>");
     list_element: Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>a10.0.0");
     records: Session::ours().to("phase1.node_groups").press("<Enter>");
+    guide_profile: Session::new_file().press("<Enter><Enter>jj<Enter>kkk");
+    guide_hosts_none: Session::new_file().press("<Enter><Enter>j<Enter><Enter>");
+    guide_hosts: hosts_in_the_guide();
+    guide_wrong_at_the_end: hosts_in_the_guide().press("<Enter><Enter><Enter><Enter>");
+    menu_of_records: hosts_in_the_guide().press("<F4>");
+    records_filled: hosts_in_the_guide().press("c");
+    record_filled: hosts_in_the_guide().press("c<Enter>jjj");
+    record_field_help: hosts_in_the_guide().press("c<Enter>jjji");
+    preview_of_records: hosts_in_the_guide().press("<F4>v<Tab>");
     record: Session::ours().to("phase1.node_groups").press("<Enter>a");
     record_missing: Session::ours().to("phase1.node_groups").press("<Enter>a<Esc>");
     record_word: Session::ours().to("phase1.node_groups").press("<Enter>aj<Enter>");
@@ -70,10 +79,17 @@ screens! {
     preview_saved: Session::ours().to("phase1.cluster_name").press("<Enter><C-u>prod<Enter>v<Tab>");
     preview_defaults: Session::ours().to("phase1.cluster_name").press("<Enter><C-u>prod<Enter>v<Tab><Tab>");
     preview_applied: Session::ours().press("v<Tab><Tab><Tab>");
-    recover: Session::ours().dialog(Dialog::Recover { lines: vec!["~ phase1.num_nodes: 1 -> 3".into()], scroll: 0 });
+    recover: Session::ours().dialog(Dialog::Recover { lines: vec!["~ phase1.num_nodes: 1 -> 3".into()], scroll: 0, refused: false });
     ascii: Session::ours().ascii().into("Phase 1: Cluster Resource Provisioning").at("Target platform").press("<Enter>");
     submenu_of_a_switch: Session::everything().into("Networking support").at("Fancy things").press(" ").at("Core");
     deep: Session::everything().into("Deep").into("Deeper");
+}
+
+/// Three hosts, pasted as lines, at the question about them.
+fn hosts_in_the_guide() -> Session {
+    let lines =
+        "m1 192.0.2.11 master\nm2 192.0.2.12 master ssh_user=ops labels=rack=a,disk=ssd\nw1 192.0.2.21 worker\n";
+    Session::new_file().press("<Enter><Enter>j<Enter><Enter>").tell(Msg::Paste(lines.to_owned()))
 }
 
 #[test]
@@ -106,7 +122,7 @@ fn too_small_a_window_says_so_and_nothing_panics() {
         Session::ours().to("phase1.num_nodes").press("<Enter>1000<Enter>!"),
         Session::ours().press("v"),
         Session::ours().press("S"),
-        Session::ours().dialog(Dialog::Recover { lines: vec!["~ a".repeat(40)], scroll: 0 }),
+        Session::ours().dialog(Dialog::Recover { lines: vec!["~ a".repeat(40)], scroll: 0, refused: false }),
         Session::ours().dialog(Dialog::Quit),
     ];
     insta::assert_snapshot!(sessions[0].screen(40, 5), @"

@@ -112,7 +112,7 @@ fn lists_and_records_are_edited_row_by_row() {
         "172.16.0.0/12",
         "left as it was"
     );
-    let groups = Session::ours().to("phase1.node_groups").press("<Enter>a<Enter>web<Enter><Esc>");
+    let groups = Session::ours().to("phase1.node_groups").press("<Enter>aweb<Enter><Esc><Esc>");
     let Some(Dialog::Fields(fields)) = groups.model.dialogs.last() else {
         panic!("what is needed is missing: {:?}", groups.model.dialogs)
     };
@@ -138,21 +138,21 @@ fn the_guide_asks_only_what_matters_for_the_target_and_goes_back_at_will() {
     let session = session.press("jj<Enter>");
     assert_eq!(
         (session.value("phase1.cloud_provider"), session.model.guide.as_ref().unwrap().progress(&session.model).1),
-        ("gce", 13)
+        ("gce", 14)
     );
     let session = session.press("<Esc>kk<Enter><Enter><Enter><Enter><Enter>");
     assert_eq!(session.value("phase1.cloud_provider"), "local");
-    assert!(session.model.guide.as_ref().unwrap().node.is_none(), "the summary");
+    assert!(session.model.guide.as_ref().unwrap().is_at_end(), "the summary");
     let session = session.press("<Esc><Enter><Enter>");
     assert_eq!(session.effects, [Effect::Save { overwrite: false }]);
     let session = Session::new_file().press("<Enter> X<Enter>");
     assert_eq!(session.model.guide.as_ref().unwrap().progress(&session.model).0, 1, "a wrong answer is not taken");
-    let clash = Session::new_file().press("<Enter><Enter>jj<Enter><Enter>2<Enter>");
+    let clash = Session::new_file().press("<Enter><Enter>jj<Enter><Enter><Enter>2<Enter>");
     let at = |session: &Session| session.model.guide.as_ref().unwrap().progress(&session.model).0;
     let stays = at(&clash);
     assert!(clash.notice().contains("survive no more losses"), "{}", clash.notice());
     assert_eq!(at(&clash.press("<Enter>")), stays + 1, "given again it is taken");
-    let menus = Session::new_file().press("<Enter><Enter>a");
+    let menus = Session::new_file().press("<Enter><Enter><F4>");
     assert!(menus.model.guide.is_none());
     assert_eq!(menus.model.row().unwrap().prompt, "Target platform", "at the same entry");
 }
@@ -214,7 +214,8 @@ fn every_dialog_is_left_by_esc_and_leaves_no_other_behind() {
         (list().press("a"), 1),
         (list().press("a10.0.0.0/8<Enter><Enter>"), 1),
         (list(), 0),
-        (groups().press("a"), 1),
+        (groups().press("a"), 2),
+        (groups().press("a<Esc>"), 1),
         (groups().press("a<Enter>"), 2),
         (groups().press("aj<Enter>"), 2),
         (Session::ours().press("/x"), 0),

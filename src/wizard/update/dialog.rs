@@ -9,7 +9,7 @@ use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
 use crate::wizard::items::ElementFields;
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
-use crate::wizard::model::Model;
+use crate::wizard::model::{Model, Notice};
 use crate::wizard::msg::{Effect, Msg};
 use crate::wizard::preview::FilePreview;
 
@@ -52,7 +52,7 @@ fn go_on(model: &mut Model) -> Option<Effect> {
             return Some(Effect::Complete(cell.line.text().to_owned()));
         }
         Dialog::Preview(preview) => {
-            let next = FilePreview::of(model, preview.tab.next());
+            let next = FilePreview::of(model, preview.tab.next(model));
             model.dialogs.pop();
             model.dialogs.push(Dialog::Preview(next));
         }
@@ -116,6 +116,21 @@ fn change_search(model: &mut Model, msg: &Msg) {
 /// What a paste means: lines become elements where a list is edited, all else takes one line.
 pub(super) fn paste(model: &mut Model, text: &str) -> Option<Msg> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if model.dialogs.is_empty() && super::guide::paste(model, text) {
+        return None;
+    }
+    if let Some(Dialog::Items(items)) = model.dialogs.last_mut()
+        && items.is_records()
+    {
+        match items.paste(&model.schema, text) {
+            Ok(remark) => {
+                model.notice = remark.map(|text| Notice { text, is_error: false });
+                judge_items(model);
+            }
+            Err(why) => model.complain(why),
+        }
+        return None;
+    }
     if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {
         if let Err(why) = items.insert_lines(&lines) {
             model.complain(why);
@@ -288,20 +303,20 @@ fn change_items(model: &mut Model, msg: &Msg) {
         Msg::Remove => items.remove(),
         Msg::Shift(by) => items.shift(*by),
         Msg::Add | Msg::Open => {
-            let fields = items.fields(*msg == Msg::Add || items.rows.is_empty());
-            if let Some(fields) = fields {
-                open_fields(model, fields);
+            let new = *msg == Msg::Add || items.rows.is_empty();
+            if let Some(fields) = items.fields(new) {
+                open_fields(model, fields, new);
             }
         }
         _ => move_within(&mut items.cursor, items.rows.len(), msg),
     }
 }
 
-/// An element of one part is edited at once.
-fn open_fields(model: &mut Model, fields: ElementFields) {
+/// An element of one part is edited at once; of a new one, what it needs is asked at once.
+fn open_fields(model: &mut Model, fields: ElementFields, new: bool) {
     let single = fields.columns.len() == 1;
     model.dialogs.push(Dialog::Fields(fields));
-    if single {
+    if single || new {
         open_cell(model);
     }
 }
@@ -321,6 +336,11 @@ fn change_fields(model: &mut Model, msg: &Msg) {
     let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
     match msg {
         Msg::Open => open_cell(model),
+        Msg::Details => {
+            let field = &fields.columns[fields.cursor];
+            let (title, lines) = (field.name.clone(), fields.about(fields.cursor));
+            model.dialogs.push(Dialog::Text { title, lines, scroll: 0 });
+        }
         Msg::Remove => {
             fields.texts[fields.cursor].clear();
             fields.wrong = None;
@@ -342,6 +362,24 @@ fn accept_fields(model: &mut Model) {
     let Some(Dialog::Fields(fields)) = model.dialogs.pop() else { return };
     if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {
         items.take(fields.row, fields.texts);
+    }
+    judge_items(model);
+}
+
+/// What is wrong with the elements together, such as two hosts with one address: said at once, as
+/// it will be said of the setting.
+fn judge_items(model: &mut Model) {
+    let Some(Dialog::Items(items)) = model.dialogs.last() else { return };
+    let (symbol, text) = (items.symbol, items.text());
+    let mut with = model.config.clone();
+    if config::judge(&model.schema, &with, symbol, &text).is_some() || with.set(symbol, &text).is_err() {
+        return;
+    }
+    let name = model.schema.name(symbol);
+    let is_own = |problem: &config::Problem| problem.symbol.as_deref() == Some(name);
+    let wrong = config::check(&model.schema, &with).into_iter().find(is_own).map(|problem| problem.message);
+    if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {
+        items.wrong = wrong;
     }
 }
 
@@ -380,6 +418,12 @@ fn take_part(model: &mut Model, column: usize, text: String) {
     fields.texts[column] = text;
     fields.wrong = None;
     if fields.columns.len() == 1 {
-        accept_fields(model);
+        return accept_fields(model);
+    }
+    // On to what is missing, or else to the next field.
+    let missing = fields.missing_from(column + 1);
+    fields.cursor = missing.unwrap_or((column + 1).min(fields.columns.len() - 1));
+    if missing.is_some() {
+        open_cell(model);
     }
 }

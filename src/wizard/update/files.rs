@@ -3,20 +3,25 @@
 use kconfig::history::Said;
 
 use crate::wizard::dialog::{Dialog, FilePurpose, Pick, PickOption, PickPurpose};
-use crate::wizard::guide::{Guide, refusals};
+use crate::wizard::guide::Guide;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
+use crate::wizard::preset::Preset;
+use crate::wizard::verdict::judge_unused;
 
 pub(super) fn save(model: &mut Model) -> Option<Effect> {
     if !model.is_unsaved() && !model.is_stale {
         model.say("nothing to save: the file has these answers already");
         return model.leaving.then_some(Effect::Leave);
     }
-    if model.problems.is_empty() {
+    if !model.is_checked() {
+        return Some(Effect::Check { then: Some(Box::new(Msg::Save)) });
+    }
+    let lines: Vec<String> = model.errors().map(|problem| problem.message.clone()).collect();
+    if lines.is_empty() {
         return Some(Effect::Save { overwrite: false });
     }
-    let lines = model.problems.iter().map(|problem| problem.message.clone()).collect();
     model.dialogs.push(Dialog::Save { lines, scroll: 0 });
     None
 }
@@ -89,9 +94,9 @@ fn open_path(model: &mut Model, purpose: FilePurpose) {
 }
 
 fn ask_profile(model: &mut Model) {
-    let profile = |(name, purpose): &(String, String)| PickOption {
-        label: format!("{name}: {purpose}"),
-        value: name.clone(),
+    let profile = |preset: &Preset| PickOption {
+        label: format!("{}: {}", preset.name, preset.purpose),
+        value: preset.name.clone(),
         current: false,
     };
     let mut options: Vec<PickOption> = model.profiles.iter().map(profile).collect();
@@ -127,7 +132,8 @@ pub(super) fn accept_path(model: &mut Model) -> Option<Effect> {
 pub(super) fn loaded(model: &mut Model, from: &str, said: &Said, remarks: Vec<String>) {
     take_over(model, &format!("the answers of {from}"), said);
     model.say(format!("took over the answers of {from}; u takes that back"));
-    let refusals = refusals(model);
+    let refusals: Vec<String> =
+        judge_unused(&model.schema, &model.config).into_iter().map(|problem| problem.message).collect();
     if !remarks.is_empty() {
         super::open_text(model, "Not all of it could be taken over", remarks);
     } else if !refusals.is_empty() {

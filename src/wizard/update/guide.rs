@@ -3,19 +3,23 @@
 use kconfig::{NodeId, SymbolId};
 
 use super::dialog::{counted, move_within, type_into};
-use super::{menu, scroll};
+use super::{dialog, menu, scroll};
 use crate::config;
 use crate::wizard::dialog::Dialog;
-use crate::wizard::guide::{Answer, Guide, questions};
+use crate::wizard::guide::{Answer, Guide, Question, questions};
+use crate::wizard::items::Items;
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
+use crate::wizard::start_from;
 
 pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
-    let node = model.guide.as_ref().and_then(|guide| guide.node);
+    let node = model.guide.as_ref().and_then(Guide::node);
     match msg {
+        Msg::Accept if is_at_end(model) => go_to_problem(model),
         Msg::Accept => accept(model),
+        Msg::Add | Msg::Open => edit_rows(model, msg),
         Msg::Back => {
             take_typed(model);
             back(model);
@@ -27,18 +31,86 @@ pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
         Msg::Details => model.dialogs.extend(node.map(|node| Dialog::Details { node, scroll: 0 })),
         Msg::Count(by) => count(model, *by),
         _ => {
+            let wrong = model.errors().count();
             if let Some(guide) = &mut model.guide {
-                update_answer(guide, msg);
+                update_answer(guide, wrong, msg);
             }
         }
     }
     None
 }
 
-fn update_answer(guide: &mut Guide, msg: &Msg) {
+fn is_at_end(model: &Model) -> bool {
+    model.guide.as_ref().is_some_and(Guide::is_at_end)
+}
+
+/// From the summary to the question about what is wrong there under the cursor.
+fn go_to_problem(model: &mut Model) {
+    let cursor = model.guide.as_ref().map_or(0, |guide| guide.cursor);
+    let name = model.errors().nth(cursor).and_then(|problem| problem.symbol.clone());
+    match name.and_then(|name| model.schema.tree().symbol(&name)) {
+        Some(symbol) => go_to(model, symbol),
+        None => model.say("this is about no single setting; F4 shows all"),
+    }
+}
+
+/// The rows of the question in the dialog that edits them.
+fn edit_rows(model: &mut Model, msg: &Msg) {
+    let Some(Guide { answer: Answer::Rows(items), .. }) = &model.guide else { return };
+    model.dialogs.push(Dialog::Items(items.clone()));
+    if *msg == Msg::Add {
+        dialog::update(model, msg);
+    }
+}
+
+/// Lines that are pasted into a question with rows.
+pub(super) fn paste(model: &mut Model, text: &str) -> bool {
+    let Some(Guide { answer: Answer::Rows(items), .. }) = &model.guide else { return false };
+    let mut items = items.clone();
+    match items.paste(&model.schema, text) {
+        Ok(remark) => {
+            give_rows(model, &items);
+            if let Some(remark) = remark {
+                model.say(remark);
+            }
+        }
+        Err(why) => model.complain(why),
+    }
+    true
+}
+
+fn give_rows(model: &mut Model, items: &Items) {
+    let text = items.text();
+    match config::judge(&model.schema, &model.config, items.symbol, &text) {
+        Some(why) => model.complain(format!("nothing was added: {why}")),
+        None => drop(menu::give(model, &[(items.symbol, text)])),
+    }
+}
+
+/// The rows of the question follow the answer, wherever it was given.
+pub(super) fn refresh(model: &mut Model) {
+    let Some(Guide { question, answer: Answer::Rows(items), .. }) = &model.guide else { return };
+    let (question, cursor, symbol) = (*question, items.cursor, items.symbol);
+    if items.text() == model.config.value(symbol) {
+        return;
+    }
+    let mut guide = Guide::at(model, question);
+    if let Answer::Rows(items) = &mut guide.answer {
+        items.cursor = cursor.min(items.rows.len().saturating_sub(1));
+    }
+    model.guide = Some(guide);
+}
+
+fn update_answer(guide: &mut Guide, wrong: usize, msg: &Msg) {
     match &mut guide.answer {
         Answer::Options { options, cursor } if matches!(msg, Msg::Move(-1 | 1) | Msg::Select(_)) => {
             move_within(cursor, options.len(), msg);
+        }
+        Answer::Rows(items) if matches!(msg, Msg::Move(-1 | 1) | Msg::Select(_)) => {
+            move_within(&mut items.cursor, items.rows.len(), msg);
+        }
+        Answer::Nothing if wrong > 0 && matches!(msg, Msg::Move(-1 | 1)) => {
+            move_within(&mut guide.cursor, wrong, msg);
         }
         Answer::Text(line) if !matches!(msg, Msg::Move(_)) => {
             type_into(line, msg);
@@ -50,19 +122,30 @@ fn update_answer(guide: &mut Guide, msg: &Msg) {
 /// What was typed counts also for who leaves the question another way; what would be refused is let
 /// go.
 pub(super) fn take_typed(model: &mut Model) {
-    let Some(Guide { node: Some(node), answer: answer @ Answer::Text(_), .. }) = model.guide.clone() else { return };
+    let Some(Guide { question: Some(Question::Node(node)), answer: answer @ Answer::Text(_), .. }) =
+        model.guide.clone()
+    else {
+        return;
+    };
     answer_question(model, node, &answer);
     model.notice = None;
 }
 
 /// Takes the answer, if it can be taken, and goes on.
 fn accept(model: &mut Model) {
-    let Some(Guide { node: Some(node), answer, .. }) = model.guide.clone() else { return };
+    let Some(Guide { question: Some(question), answer, .. }) = model.guide.clone() else { return };
     let before = model.revision;
-    if !answer_question(model, node, &answer) {
+    let taken = match question {
+        Question::Node(node) => answer_question(model, node, &answer),
+        Question::Profile => choose_profile(model, &answer),
+    };
+    if !taken {
         return;
     }
-    let symbol = model.schema.tree().node(node).symbol;
+    let symbol = match question {
+        Question::Node(node) => model.schema.tree().node(node).symbol,
+        Question::Profile => None,
+    };
     let problem = symbol.and_then(|symbol| model.problem(symbol)).map(|problem| problem.message.clone());
     if let Some(why) = problem.filter(|_| model.revision != before) {
         // Another setting may be what has to change: it is taken when it is given again.
@@ -72,6 +155,14 @@ fn accept(model: &mut Model) {
     let next = model.guide.as_ref().and_then(|guide| guide.next(model));
     model.guide = Some(Guide::at(model, next));
     model.notice = notice;
+}
+
+fn choose_profile(model: &mut Model, answer: &Answer) -> bool {
+    let Answer::Options { options, cursor } = answer else { return false };
+    if let Some(option) = options.get(*cursor) {
+        start_from::choose(model, &option.value);
+    }
+    true
 }
 
 fn answer_question(model: &mut Model, node: NodeId, answer: &Answer) -> bool {
@@ -96,7 +187,7 @@ fn answer_question(model: &mut Model, node: NodeId, answer: &Answer) -> bool {
             };
             (symbol, line.text().to_owned())
         }
-        Answer::Nothing => return true,
+        Answer::Rows(_) | Answer::Nothing => return true,
     };
     if model.config.value(symbol) == value {
         return true;
@@ -112,14 +203,17 @@ fn answer_question(model: &mut Model, node: NodeId, answer: &Answer) -> bool {
 fn back(model: &mut Model) {
     let previous = model.guide.as_ref().and_then(|guide| guide.previous(model));
     match previous {
-        Some(node) => model.guide = Some(Guide::at(model, Some(node))),
+        Some(question) => model.guide = Some(Guide::at(model, Some(question))),
         None => model.say("this is the first question; F4 shows all settings"),
     }
 }
 
 /// To the question about a setting, or, where the guide does not ask it, to its entry in the menus.
 pub(super) fn go_to(model: &mut Model, symbol: SymbolId) {
-    let is_asked = |node: &NodeId| model.schema.tree().node(*node).symbol == Some(symbol);
+    let is_asked = |question: &Question| match question {
+        Question::Node(node) => model.schema.tree().node(*node).symbol == Some(symbol),
+        Question::Profile => false,
+    };
     let question = questions(model).into_iter().find(is_asked).filter(|_| model.guide.is_some());
     if question.is_some() {
         model.guide = Some(Guide::at(model, question));
@@ -140,7 +234,9 @@ fn leave(model: &mut Model, node: Option<NodeId>) {
 }
 
 fn count(model: &mut Model, by: i64) {
-    let Some(Guide { node: Some(node), answer: Answer::Text(line), .. }) = &mut model.guide else { return };
+    let Some(Guide { question: Some(Question::Node(node)), answer: Answer::Text(line), .. }) = &mut model.guide else {
+        return;
+    };
     let Some(symbol) = model.schema.tree().node(*node).symbol else { return };
     if let Some(text) = counted(&model.schema, &model.config, symbol, line.text(), by) {
         *line = LineEdit::new(&text);

@@ -6,6 +6,7 @@ use kconfig::{NodeId, SetError, SymbolId, Tri};
 
 use super::files;
 use crate::wizard::dialog::{Dialog, Pick, PickPurpose};
+use crate::wizard::field_note::notes;
 use crate::wizard::guide::option_of;
 use crate::wizard::items::Items;
 use crate::wizard::jump;
@@ -104,7 +105,7 @@ pub(super) fn editor(model: &Model, symbol: SymbolId, current: &str, title: &str
         return Dialog::Pick(Pick::new(title, options, PickPurpose::Symbol(symbol)));
     }
     match format.filter(|_| !schema.rule(symbol).secret).and_then(|format| Items::open(symbol, format, current)) {
-        Some(items) => Dialog::Items(items),
+        Some(items) => Dialog::Items(items.with_notes(notes(model, symbol))),
         None => Dialog::Edit { symbol, line: LineEdit::selected(current), completions: Vec::new() },
     }
 }

@@ -21,8 +21,11 @@ pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
         model.notice = None;
     }
     let effect = take(model, msg);
+    guide::refresh(model);
     model.refresh();
-    effect
+    // The summary says what the check says.
+    let waits = model.guide.as_ref().is_some_and(Guide::is_at_end) && !model.is_checked();
+    effect.or_else(|| waits.then_some(Effect::Check { then: None }))
 }
 
 fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
@@ -53,16 +56,20 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
         }
         Msg::Taken { disk, answers, merge, remarks } => files::taken(model, &disk, &answers, merge, remarks),
         Msg::Redraw => return Some(Effect::Redraw),
-        Msg::Refuse => {
-            model.dialogs.pop();
-            return Some(Effect::Forget);
-        }
+        Msg::Refuse => return refuse(model),
         Msg::Keys => model.dialogs.push(Dialog::Keys { scroll: 0 }),
         Msg::Cancel => {
             dialog::cancel(model);
             model.leaving = false;
         }
+        Msg::Checked { problems, then } => {
+            model.take_verdict(problems);
+            return then.and_then(|then| take(model, *then));
+        }
         other if !model.dialogs.is_empty() => return dialog::update(model, &other),
+        Msg::Problems if !model.is_checked() => {
+            return Some(Effect::Check { then: Some(Box::new(Msg::Problems)) });
+        }
         Msg::Problems if model.problems.is_empty() => model.say("nothing is wrong"),
         Msg::Problems => model.dialogs.push(Dialog::Problems { cursor: 0 }),
         Msg::Preview => {
@@ -73,6 +80,21 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
         other => menu::update(model, &other),
     }
     None
+}
+
+/// Throws answers away when that is said twice: once may have been typed ahead.
+fn refuse(model: &mut Model) -> Option<Effect> {
+    match model.dialogs.last_mut() {
+        Some(Dialog::Recover { refused, .. }) if !*refused => {
+            *refused = true;
+            model.complain("n once more throws these answers away");
+            None
+        }
+        _ => {
+            model.dialogs.pop();
+            Some(Effect::Forget)
+        }
+    }
 }
 
 fn quit(model: &mut Model) -> Option<Effect> {

@@ -50,10 +50,20 @@ fn contents(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
         return Vec::new();
     }
     let rows = rows(model, node);
-    let width = rows.iter().map(|row| row.depth * 2 + Span::raw(&row.prompt).width()).max().unwrap_or(0);
+    // Switches stand before their prompts, as in the menu.
+    let prompt = |row: &Row| {
+        let switch = if matches!(row.kind, RowKind::Switch(..)) { format!("{} ", row.value) } else { String::new() };
+        format!("{}{switch}{}", "  ".repeat(row.depth), row.prompt)
+    };
+    let width = rows.iter().map(|row| Span::raw(prompt(row)).width()).max().unwrap_or(0);
     let line = |row: &Row| {
-        let value = if row.value.is_empty() { "--->" } else { &row.value };
-        let prompt = format!("{}{}", "  ".repeat(row.depth), row.prompt);
+        let prompt = prompt(row);
+        let value = match row.kind {
+            RowKind::Switch(..) if row.submenu => "--->",
+            RowKind::Switch(..) => return Line::raw(prompt),
+            _ if row.value.is_empty() => "--->",
+            _ => &row.value,
+        };
         let gap = " ".repeat(width.saturating_sub(Span::raw(&prompt).width()) + 2);
         Line::from(vec![Span::raw(format!("{prompt}{gap}")), Span::styled(value.to_owned(), theme.value())])
     };

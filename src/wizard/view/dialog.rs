@@ -32,7 +32,7 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
         Dialog::Fields(fields) => lists::draw_fields(theme, fields, area, buffer),
         Dialog::Problems { cursor } => lists::draw_problems(model, theme, *cursor, area, buffer),
         Dialog::Repair(repair) => draw_repair(model, theme, repair, area, buffer),
-        Dialog::Preview(preview) => draw_preview(theme, preview, area, buffer),
+        Dialog::Preview(preview) => draw_preview(model, theme, preview, area, buffer),
         Dialog::Details { node, scroll } => {
             let lines = details::full(model, theme, *node);
             draw_lines(theme, model.title(*node), lines, *scroll, area, buffer)
@@ -47,7 +47,7 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
         Dialog::Quit => draw_quit(model, theme, area, buffer),
         Dialog::Save { lines, scroll } => draw_save(theme, lines, *scroll, area, buffer),
         Dialog::Conflict { lines, scroll } => draw_conflict(theme, lines, *scroll, area, buffer),
-        Dialog::Recover { lines, scroll } => draw_recover(theme, lines, *scroll, area, buffer),
+        Dialog::Recover { lines, scroll, .. } => draw_recover(theme, lines, *scroll, area, buffer),
     }
 }
 
@@ -222,11 +222,11 @@ fn draw_repair(model: &Model, theme: Theme, repair: &Repair, area: Rect, buffer:
     draw_lines(theme, name, lines, repair.scroll, area, buffer)
 }
 
-fn draw_preview(theme: Theme, preview: &FilePreview, area: Rect, buffer: &mut Buffer) -> Drawn {
+fn draw_preview(model: &Model, theme: Theme, preview: &FilePreview, area: Rect, buffer: &mut Buffer) -> Drawn {
     let area = Rect { height: area.height.saturating_sub(1), ..area };
     let inner = frame(theme, "Preview", (area.width.saturating_sub(6), area.height.saturating_sub(4)), area, buffer);
     let mut tabs = Line::default();
-    for tab in Tab::ALL {
+    for tab in Tab::shown(model) {
         let style = if tab == preview.tab { Theme::cursor() } else { Theme::dim() };
         tabs.push_span(Span::styled(format!(" {} ", tab.title()), style));
         tabs.push_span(Span::raw(" "));

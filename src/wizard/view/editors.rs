@@ -120,9 +120,8 @@ pub(super) fn judge(model: &Model, theme: Theme, symbol: kconfig::SymbolId, text
     let own = |problem: &config::Problem| problem.symbol.as_deref() == Some(name);
     let known = |problem: &config::Problem| model.problems.contains(problem);
     let clash = config::check(&model.schema, &with).into_iter().find(|problem| own(problem) || !known(problem));
-    let clash = clash.map(|problem| problem.message);
     match (clash, &rule.example) {
-        (Some(message), _) => Line::styled(format!("! {message}"), theme.error()),
+        (Some(problem), _) => theme.problem(&problem),
         (None, Some(example)) => Line::styled(format!("valid; example: {example}"), theme.notice()),
         (None, None) => Line::styled("valid", theme.notice()),
     }

@@ -28,7 +28,9 @@ fn outer_area(inner: (u16, u16), area: Rect) -> Rect {
 /// Clears a frame of this inner size in the middle and returns what is inside.
 pub(super) fn frame(theme: Theme, title: &str, inner: (u16, u16), area: Rect, buffer: &mut Buffer) -> Rect {
     let outer = outer_area(inner, area);
-    Clear.render(outer, buffer);
+    // A column beside it, too: half a sign of the screen behind would stand there.
+    let around = Rect { x: outer.x.saturating_sub(1), width: outer.width.saturating_add(2), ..outer };
+    Clear.render(around.intersection(area), buffer);
     let title = shorten(title, usize::from(outer.width.saturating_sub(4)));
     let block = Block::bordered()
         .border_set(theme.border())

@@ -9,10 +9,12 @@ use super::editors::{draw_field, expected, judge};
 use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details, lists, shorten};
-use crate::wizard::guide::{Answer, Guide, refusals, summary};
+use crate::config::{HOSTS, ProblemLevel};
+use crate::wizard::guide::{Answer, Guide, Question, summary};
+use crate::wizard::items::Items;
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
-use crate::wizard::picture;
+use crate::wizard::{picture, start_from};
 
 /// Lines wider than this are hard to read.
 const WIDEST: u16 = 100;
@@ -20,7 +22,7 @@ const WIDEST: u16 = 100;
 /// How far one has come.
 pub(super) fn draw_path(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) {
     let (at, count) = guide.progress(model);
-    let text = if guide.node.is_some() { format!(" Question {at} of {count} ") } else { " Summary ".to_owned() };
+    let text = if guide.is_at_end() { " Summary ".to_owned() } else { format!(" Question {at} of {count} ") };
     let (done, open) = theme.bar_parts();
     let room = usize::from(area.width).saturating_sub(text.len() + 2).min(40);
     let filled = room * (at - 1) / count.max(1);
@@ -65,14 +67,18 @@ pub(super) fn hit(guide: &Guide, body: Rect, at: Position) -> Option<Msg> {
 /// The question.
 pub(super) fn draw(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) -> Drawn {
     let area = question_area(area);
-    let Some(node) = guide.node else {
-        return draw_summary(model, theme, guide.scroll, area, buffer);
+    let Some(question) = guide.question else {
+        return draw_summary(model, theme, guide, area, buffer);
     };
-    Line::styled(model.title(node).to_owned(), theme.title()).render(Rect { height: 1, ..area }, buffer);
+    Line::styled(guide.title(model).to_owned(), theme.title()).render(Rect { height: 1, ..area }, buffer);
     let answer = answer_area(area);
-    let (cursor, used) = draw_answer(model, theme, node, &guide.answer, answer, buffer);
+    let (cursor, used) = draw_answer(model, theme, guide, answer, buffer);
     let help = Rect { y: answer.y + used + 1, height: answer.height.saturating_sub(used + 1), ..answer };
-    let lines = wrap(details::help(model, node), help.width);
+    let lines = match question {
+        Question::Node(node) => details::help(model, node),
+        Question::Profile => profile_help(model, &guide.answer),
+    };
+    let lines = wrap(lines, help.width);
     let most = lines.len().saturating_sub(usize::from(help.height));
     let first = guide.scroll.min(most);
     Paragraph::new(lines.into_iter().skip(first).collect::<Vec<_>>()).render(help, buffer);
@@ -82,16 +88,46 @@ pub(super) fn draw(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffe
     Drawn { cursor, below: most }
 }
 
-fn draw_answer(
-    model: &Model,
-    theme: Theme,
-    node: kconfig::NodeId,
-    answer: &Answer,
-    area: Rect,
-    buffer: &mut Buffer,
-) -> (Option<Position>, u16) {
-    match answer {
+/// What the profile under the cursor is for, and what a profile is.
+fn profile_help(model: &Model, answer: &Answer) -> Vec<Line<'static>> {
+    let chosen = match answer {
+        Answer::Options { options, cursor } => options.get(*cursor).map_or(start_from::NONE, |option| &option.value),
+        _ => start_from::NONE,
+    };
+    vec![
+        Line::raw(start_from::purpose(model, chosen)),
+        Line::default(),
+        Line::raw("A profile gives answers to the questions that follow and to settings that the guide does not ask."),
+    ]
+}
+
+/// The rows of a list, and what to do with them.
+fn draw_rows(model: &Model, theme: Theme, items: &Items, area: Rect, buffer: &mut Buffer) -> u16 {
+    let height = super::frame::to_u16(items.rows.len().max(1)).min((area.height / 2).max(3));
+    let shown = Rect { height, ..area };
+    let width = usize::from(area.width);
+    let lines: Vec<Line<'static>> = if items.rows.is_empty() {
+        vec![Line::styled("none", theme.value())]
+    } else {
+        items.rows.iter().map(|row| Line::raw(shorten(&items.summary(row), width))).collect()
+    };
+    lists::draw_choices(theme, lines, items.cursor, shown, buffer);
+    let paste = if model.schema.name(items.symbol) == HOSTS {
+        "a adds one. Or paste them: NAME ADDRESS ROLE in each line, CSV, an inventory of Ansible, what ssh-keyscan prints."
+    } else {
+        "a adds one; a JSON list can be pasted."
+    };
+    let wrong = model.problem(items.symbol).map(|problem| theme.problem(problem));
+    let below = wrong.unwrap_or_else(|| Line::styled(paste, Theme::dim()));
+    let foot = Rect { y: area.y + height + 1, height: 2, ..area }.intersection(area);
+    Paragraph::new(below).wrap(Wrap { trim: true }).render(foot, buffer);
+    height + 3
+}
+
+fn draw_answer(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) -> (Option<Position>, u16) {
+    match &guide.answer {
         Answer::Nothing => (None, 0),
+        Answer::Rows(items) => (None, draw_rows(model, theme, items, area, buffer)),
         Answer::Options { options, cursor } => {
             let (shown, first) = options_shown(options.len(), *cursor, area);
             for ((index, option), row) in options.iter().enumerate().skip(first).zip(shown.rows()) {
@@ -105,7 +141,8 @@ fn draw_answer(
             (None, shown.height)
         }
         Answer::Text(line) => {
-            let Some(symbol) = model.schema.tree().node(node).symbol else { return (None, 0) };
+            let symbol = guide.node().and_then(|node| model.schema.tree().node(node).symbol);
+            let Some(symbol) = symbol else { return (None, 0) };
             let field = Rect { width: area.width.min(60), height: 1, ..area };
             let cursor = draw_field(line, model.schema.rule(symbol).secret, field, buffer);
             let verdict = judge(model, theme, symbol, line.text());
@@ -118,7 +155,36 @@ fn draw_answer(
     }
 }
 
-fn draw_summary(model: &Model, theme: Theme, scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
+fn draw_summary(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) -> Drawn {
+    let (wrong, rest) = (summary_wrong(model, theme, guide.cursor), summary_lines(model, theme, area.width));
+    // The answer under the cursor stays in sight.
+    let first: usize = wrong.iter().take(guide.cursor + 2).map(|line| wrap(vec![line.clone()], area.width).len()).sum();
+    let lines = wrap([wrong, rest].concat(), area.width);
+    let height = usize::from(area.height);
+    let most = lines.len().saturating_sub(height);
+    let scroll = guide.scroll.max(first.saturating_sub(height)).min(most);
+    Paragraph::new(lines.into_iter().skip(scroll).collect::<Vec<_>>()).render(area, buffer);
+    if scroll < most {
+        buffer.set_string(area.right(), area.bottom().saturating_sub(1), theme.down(), Theme::key());
+    }
+    Drawn::scrolls(most)
+}
+
+/// What `turnup plan` would refuse, each to be gone to.
+fn summary_wrong(model: &Model, theme: Theme, cursor: usize) -> Vec<Line<'static>> {
+    let mut lines: Vec<Line<'static>> = model.errors().map(|problem| theme.problem(problem)).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    if let Some(line) = lines.get_mut(cursor) {
+        line.style = line.style.patch(Theme::cursor());
+    }
+    lines.insert(0, Line::styled("turnup plan would refuse this", theme.title()));
+    lines.push(Line::default());
+    lines
+}
+
+fn summary_lines(model: &Model, theme: Theme, picture_width: u16) -> Vec<Line<'static>> {
     let (answers, consequences) = summary(model);
     let width = answers.iter().map(|(prompt, _)| Span::raw(prompt).width()).max().unwrap_or(0);
     let mut lines = vec![Line::styled("Your answers", theme.title()), Line::default()];
@@ -127,15 +193,9 @@ fn draw_summary(model: &Model, theme: Theme, scroll: usize, area: Rect, buffer: 
         lines.push(Line::from(vec![Span::raw(format!("{prompt}{gap}")), Span::styled(value, theme.value())]));
     }
     lines.push(Line::default());
-    lines.extend(model.problems.iter().map(|problem| Line::styled(format!("! {}", problem.message), theme.error())));
-    lines.extend(refusals(model).into_iter().map(|why| Line::styled(format!("! {why}"), theme.error())));
+    let notices = model.problems.iter().filter(|problem| problem.level == ProblemLevel::Notice);
+    lines.extend(notices.map(|problem| theme.problem(problem)));
     lines.extend(consequences.into_iter().map(Line::raw));
-    lines.extend(picture::lines(model, area.width).into_iter().map(Line::raw));
-    let lines = wrap(lines, area.width);
-    let most = lines.len().saturating_sub(usize::from(area.height));
-    Paragraph::new(lines.into_iter().skip(scroll.min(most)).collect::<Vec<_>>()).render(area, buffer);
-    if scroll < most {
-        buffer.set_string(area.right(), area.bottom().saturating_sub(1), theme.down(), Theme::key());
-    }
-    Drawn::scrolls(most)
+    lines.extend(picture::lines(model, picture_width).into_iter().map(Line::raw));
+    lines
 }

@@ -173,14 +173,23 @@ struct Listing<'a> {
     lines: Vec<Line<'static>>,
     cursor: usize,
     below: Vec<Line<'static>>,
+    /// As wide and high whatever line the cursor is on: so many lines below the list.
+    steady: Option<usize>,
 }
+
+/// A dialog of a steady size is as wide as this where the screen is.
+const STEADY: u16 = 76;
 
 impl Listing<'_> {
     /// The size of what is inside of the frame, and what is said below the list.
     fn measure(&self, area: Rect) -> ((u16, u16), Vec<Line<'static>>) {
         let widest = self.lines.iter().chain(&self.below).map(Line::width).max().unwrap_or(0);
-        let width = to_u16(widest).max(40).min(area.width.saturating_sub(6));
-        let below = wrap(self.below.clone(), width);
+        let wanted = if self.steady.is_some() { STEADY } else { to_u16(widest).max(40) };
+        let width = wanted.min(area.width.saturating_sub(6));
+        let mut below = wrap(self.below.clone(), width);
+        if let Some(height) = self.steady {
+            below.resize(height, Line::default());
+        }
         ((width, to_u16(self.lines.len() + below.len() + 1)), below)
     }
 
@@ -189,7 +198,8 @@ impl Listing<'_> {
         let (size, below) = self.measure(area);
         let inner = frame(theme, self.title, size, area, buffer);
         let (list, foot) = split(inner, below.len());
-        draw_choices(theme, self.lines, self.cursor, list, buffer);
+        let lines = self.lines.into_iter().map(|line| cut(line, usize::from(list.width))).collect();
+        draw_choices(theme, lines, self.cursor, list, buffer);
         Paragraph::new(below).render(foot, buffer);
         Drawn::default()
     }
@@ -201,6 +211,19 @@ impl Listing<'_> {
         let (list, _) = split(frame_area(size, area), below.len());
         line_at(self.cursor, self.lines.len(), list, at)
     }
+}
+
+/// The line, with dots at its end where it is longer than there is room.
+fn cut(mut line: Line<'static>, room: usize) -> Line<'static> {
+    let mut left = room;
+    for span in &mut line.spans {
+        let width = span.width();
+        if width > left {
+            span.content = shorten(&span.content, left).into();
+        }
+        left = left.saturating_sub(width);
+    }
+    line
 }
 
 /// The list, and so many lines at the foot, with a free line between.
@@ -224,7 +247,8 @@ fn list_items<'a>(model: &'a Model, theme: Theme, items: &Items) -> Listing<'a> 
         None => vec![Line::styled(items.expected(), Theme::dim())],
     };
     let lines = if rows.is_empty() { empty() } else { rows };
-    Listing { title, lines, cursor: items.cursor, below }
+    let steady = items.is_records().then_some(2);
+    Listing { title, lines, cursor: items.cursor, below, steady }
 }
 
 /// The fields of an element.
@@ -234,22 +258,39 @@ pub(super) fn draw_fields(theme: Theme, fields: &ElementFields, area: Rect, buff
 
 fn list_fields(theme: Theme, fields: &ElementFields) -> Listing<'_> {
     let width = fields.columns.iter().map(|field| Span::raw(&field.name).width()).max().unwrap_or(0);
-    let line = |(field, text): (&crate::config::format::Field, &String)| {
+    let line = |(column, text): (usize, &String)| {
+        let field = &fields.columns[column];
         let gap = " ".repeat(width.saturating_sub(Span::raw(&field.name).width()) + 2);
         let shown = match (text.as_str(), field.required) {
             ("", true) => Span::styled("(needed)", theme.error()),
-            ("", false) => Span::styled("(left out)", Theme::dim()),
+            ("", false) => {
+                let default = fields.note(column).default.as_ref();
+                Span::styled(
+                    default.map_or_else(|| "(left out)".to_owned(), |text| format!("(left out: {text})")),
+                    Theme::dim(),
+                )
+            }
             (text, _) => Span::styled(text.to_owned(), theme.value()),
         };
         Line::from(vec![Span::raw(format!("{}{gap}", field.name)), shown])
     };
-    let lines = fields.columns.iter().zip(&fields.texts).map(line).collect();
-    let expected = fields.columns.get(fields.cursor).map(|field| format!("Expected: {}", field.format));
+    let lines = (0..fields.columns.len()).zip(&fields.texts).map(line).collect();
     let below = match &fields.wrong {
         Some(why) => vec![Line::styled(why.clone(), theme.error())],
-        None => vec![Line::styled(expected.unwrap_or_default(), Theme::dim())],
+        None => describe_field(fields),
     };
-    Listing { title: fields.title(), lines, cursor: fields.cursor, below }
+    Listing { title: fields.title(), lines, cursor: fields.cursor, below, steady: Some(FIELD_LINES) }
+}
+
+/// Lines about the field under the cursor.
+const FIELD_LINES: usize = 4;
+
+/// What the field under the cursor must look like and is for.
+fn describe_field(fields: &ElementFields) -> Vec<Line<'static>> {
+    let Some(field) = fields.columns.get(fields.cursor) else { return Vec::new() };
+    let expected = Line::styled(format!("Expected: {}", field.format), Theme::dim());
+    let help = fields.note(fields.cursor).help.clone();
+    std::iter::once(expected).chain(help.map(Line::raw)).collect()
 }
 
 /// What is wrong.
@@ -259,8 +300,11 @@ pub(super) fn draw_problems(model: &Model, theme: Theme, cursor: usize, area: Re
 
 fn list_problems(model: &Model, theme: Theme, cursor: usize, area: Rect) -> Listing<'static> {
     let room = usize::from(area.width).saturating_sub(8);
-    let lines = model.problems.iter().map(|problem| Line::styled(shorten(&problem.message, room), theme.error()));
+    let lines = model.problems.iter().map(|problem| {
+        let line = theme.problem(problem);
+        Line::styled(shorten(&line.to_string(), room), line.style)
+    });
     let below = model.problems.get(cursor).map(|problem| Line::raw(problem.message.clone()));
     let lines = lines.collect();
-    Listing { title: "What is wrong", lines, cursor, below: below.into_iter().collect() }
+    Listing { title: "What is wrong", lines, cursor, below: below.into_iter().collect(), steady: None }
 }

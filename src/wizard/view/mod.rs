@@ -20,6 +20,7 @@ use self::theme::Theme;
 use super::keymap;
 use super::model::Model;
 use super::msg::Msg;
+use crate::config::{Problem, ProblemLevel};
 
 /// Below this nothing can be read.
 const SMALLEST: (u16, u16) = (44, 12);
@@ -85,9 +86,23 @@ fn lines(area: Rect) -> [Rect; 5] {
 }
 
 /// All about an entry as lines without any style.
-pub(super) fn plain_details(model: &Model, node: kconfig::NodeId) -> Vec<String> {
-    let lines = wrap::wrap(details::full(model, Theme::new(false, true), node), 78);
+pub(super) fn plain_details(model: &Model, node: kconfig::NodeId, width: Option<u16>) -> Vec<String> {
+    let lines = wrap::wrap(details::full(model, Theme::new(false, true), node), width.unwrap_or(78));
     lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+}
+
+/// A text as lines of at most this width.
+pub(super) fn plain_lines(text: &str, width: Option<u16>) -> Vec<String> {
+    let lines = text.split('\n').map(|line| Line::raw(line.to_owned())).collect();
+    wrap::wrap(lines, width.unwrap_or(u16::MAX)).iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+}
+
+/// One finding in a line, as `turnup config check` says it.
+pub(super) fn problem_line(problem: &Problem) -> String {
+    match problem.level {
+        ProblemLevel::Error => format!("! {}", problem.message),
+        ProblemLevel::Notice => format!("notice: {}", problem.message),
+    }
 }
 
 /// What a click on this cell means.
@@ -227,7 +242,8 @@ fn draw_body(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
 
 fn draw_foot(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width).saturating_sub(2);
-    let (text, style) = match (&model.notice, model.problems.as_slice()) {
+    let wrong: Vec<&Problem> = model.errors().collect();
+    let (text, style) = match (&model.notice, wrong.as_slice()) {
         (Some(notice), _) if notice.is_error => (notice.text.clone(), theme.error()),
         (Some(notice), _) => (notice.text.clone(), theme.notice()),
         (None, []) => return,

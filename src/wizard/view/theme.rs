@@ -3,6 +3,9 @@
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
+use ratatui::text::Line;
+
+use crate::config::{Problem, ProblemLevel};
 
 const ASCII: border::Set<'static> = border::Set {
     top_left: "+",
@@ -99,6 +102,15 @@ impl Theme {
     /// What is wrong.
     pub(super) fn error(self) -> Style {
         self.coloured(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// One finding in a line.
+    pub(super) fn problem(self, problem: &Problem) -> Line<'static> {
+        let style = match problem.level {
+            ProblemLevel::Error => self.error(),
+            ProblemLevel::Notice => self.notice(),
+        };
+        Line::styled(super::problem_line(problem), style)
     }
 
     /// What was done.

@@ -1,0 +1,60 @@
+//! The guide's question from which profile to start: its answers are the ones that the questions
+//! behind begin with.
+
+use super::model::Model;
+use super::preset::Preset;
+
+/// The question.
+pub(super) const TITLE: &str = "Profile to start from";
+/// The answer without a profile.
+pub(super) const NONE: &str = "none";
+
+/// The profiles for the target as it is answered.
+pub(super) fn offered(model: &Model) -> impl Iterator<Item = &Preset> {
+    model.profiles.iter().filter(|preset| preset.target == model.target())
+}
+
+/// The profile of which all answers are given; of several the one that says most.
+pub(super) fn current(model: &Model) -> Option<&Preset> {
+    let holds = |preset: &&Preset| {
+        let mut answers = preset.answers.iter();
+        answers
+            .all(|(symbol, value)| model.config.value(*symbol) == value && model.config.user_value(*symbol).is_some())
+    };
+    offered(model).filter(|preset| !preset.answers.is_empty()).filter(holds).max_by_key(|preset| preset.answers.len())
+}
+
+/// What is said of a choice.
+pub(super) fn purpose(model: &Model, name: &str) -> String {
+    let found = offered(model).find(|preset| preset.name == name);
+    found.map_or_else(|| "Every setting at its default.".to_owned(), |preset| preset.purpose.clone())
+}
+
+/// Starts from another profile, or from none: the answers of the one before are forgotten.
+pub(super) fn choose(model: &mut Model, name: &str) {
+    let before = current(model).cloned();
+    if before.as_ref().map_or(NONE, |preset| &preset.name) == name {
+        return;
+    }
+    let after = offered(model).find(|preset| preset.name == name).cloned();
+    let what = format!("the answers of the profile {name}");
+    let changed = model.change(what, |config| {
+        for (symbol, _) in before.iter().flat_map(|preset| &preset.answers) {
+            config.unset(*symbol);
+        }
+        for (symbol, value) in after.iter().flat_map(|preset| &preset.answers) {
+            config.assign(*symbol, value)?;
+        }
+        Ok(())
+    });
+    match changed {
+        Ok(()) => model.stay_at(None),
+        Err(why) => model.complain(why.to_string()),
+    }
+}
+
+/// All choices with what is said of them.
+pub(super) fn help(model: &Model) -> Vec<String> {
+    let names = offered(model).map(|preset| preset.name.as_str()).chain([NONE]);
+    names.map(|name| format!("{name}: {}", purpose(model, name))).collect()
+}
