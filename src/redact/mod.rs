@@ -1,9 +1,10 @@
 //! Takes secrets out of texts: the known ones in every usual form, whole and in parts, and what
 //! looks like one.
 //!
-//! `matching` is what is found and how, `known` searches for what is known, `forms` and `pairs` for what looks like a secret, `pem` for
-//! private keys; `encoding` reads base64 and hexadecimal, so that all of them see what is inside.
-//! Pure, and in time linear in the text: it reads no file and knows no cluster.
+//! `matching` is what is found. `known` searches for what is known, `patterns` and `pairs` for
+//! what looks like a secret, `pem` for private keys; `encoding` reads base64 and hexadecimal, so
+//! that all of them see what is inside. Pure, and in time linear in the text: it reads no file and
+//! knows no cluster.
 
 mod encoding;
 mod known;

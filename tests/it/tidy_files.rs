@@ -101,6 +101,56 @@ fn siblings_named(code: &str) -> BTreeSet<String> {
     named
 }
 
+/// Modules whose own file shares items with files that it uses, and why.
+const SHARING: [(&str, &str); 5] = [
+    ("src/cli/config/", "a command is given what the module opened"),
+    ("src/cli/mod.rs", "completions and man pages are made of the whole command line"),
+    ("src/cloud/", "a cloud's settings name the cloud, which reads them"),
+    ("src/format/mod.rs", "a format is made of formats"),
+    ("src/wizard/", "a dialog opens dialogs"),
+];
+
+/// What a file declares itself, without what is inside of other items.
+fn declared(code: &str) -> BTreeSet<String> {
+    const ITEM: &str =
+        r"(?m)^(?:pub(?:\([^)]*\))? )?(?:(?:const|async) )*(?:fn|struct|enum|trait|type|static|const) (\w+)";
+    regex::Regex::new(ITEM).unwrap().captures_iter(code).map(|found| found[1].to_owned()).collect()
+}
+
+#[test]
+fn a_module_and_its_files_need_each_other_in_one_direction() {
+    let all = files(&["src"], ".rs");
+    let children = |path: &str| {
+        let dir = path.strip_suffix("/mod.rs").or(path.strip_suffix(".rs")).unwrap_or_default().to_owned() + "/";
+        let is_child = |other: &&String| other.strip_prefix(&dir).is_some_and(|name| !name.contains('/'));
+        all.iter().filter(is_child).filter(|other| !is_test(other) && *other != path).cloned().collect::<Vec<_>>()
+    };
+    let mut circles = Vec::new();
+    for path in &all {
+        let own = code(path);
+        let items = declared(&own);
+        for child in children(path) {
+            let name = child.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+            let is_used = own.lines().any(|line| !line.starts_with("pub") && names_child(line, name));
+            let shared: Vec<String> = siblings_named(&code(&child)).intersection(&items).cloned().collect();
+            if is_used && !shared.is_empty() {
+                circles.push(format!("{path} and {child}: {}", shared.join(", ")));
+            }
+        }
+    }
+    let is_known = |circle: &String| SHARING.iter().any(|(place, _)| circle.starts_with(place));
+    let (known, new): (Vec<String>, Vec<String>) = circles.into_iter().partition(is_known);
+    none(&new, "move what both need into a file of its own");
+    let idle = SHARING.iter().filter(|(place, _)| !known.iter().any(|circle| circle.starts_with(place)));
+    none(&idle.map(|(place, _)| (*place).to_owned()).collect::<Vec<_>>(), "shares nothing: take it out of SHARING");
+}
+
+/// Whether a line uses something of the file of this name.
+fn names_child(line: &str, child: &str) -> bool {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    line.match_indices(&format!("{child}::")).any(|(at, _)| !line[..at].ends_with(is_word))
+}
+
 /// Public names of types that stand in more than one place, and why.
 const SAME_NAMES: [(&str, &str); 2] = [
     ("Args", "the options of a command, one type for each file of `cli`"),

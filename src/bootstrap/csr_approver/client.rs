@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::inventory::is_label;
 
 use super::super::token;
-use super::csr::{CLIENT, Decision, is_plain, name_of, texts};
+use super::csr::{CLIENT, CsrDecision, is_plain, name_of, texts};
 use super::policy::Policy;
 use super::request::Der;
 use super::view::{View, time};
@@ -20,24 +20,24 @@ const USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth
 
 /// Requests of others (nodes that renew, hosts that turnup logs in to, people) are ignored: another
 /// approver decides about them.
-pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> Decision {
+pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecision {
     let spec = &request["spec"];
     let user = spec["username"].as_str().unwrap_or_default();
     let group_prefix = format!("{}:", token::BOOTSTRAPPERS);
     let mut groups = texts(&spec["groups"]).into_iter().filter_map(|group| group.strip_prefix(&group_prefix));
-    let Some(group) = groups.next().filter(|_| user.starts_with(token::USER)) else { return Decision::Ignore };
+    let Some(group) = groups.next().filter(|_| user.starts_with(token::USER)) else { return CsrDecision::Ignore };
     if groups.next().is_some() {
-        return Decision::deny("SeveralNodeGroups", "its token is of several node groups");
+        return CsrDecision::deny("SeveralNodeGroups", "its token is of several node groups");
     }
     let Some(prefix) = policy.name_prefix(group) else {
-        return Decision::Wait(format!("this control-plane host does not know the node group {group}: turnup up"));
+        return CsrDecision::Wait(format!("this control-plane host does not know the node group {group}: turnup up"));
     };
     let node = match read_node(spec) {
         Ok(node) => node,
-        Err(why) => return Decision::deny("NotAKubelet", why),
+        Err(why) => return CsrDecision::deny("NotAKubelet", why),
     };
     if policy.denies_node(&node) {
-        return Decision::deny(
+        return CsrDecision::deny(
             "ReservedName",
             format!("{node} is reserved: an API server, a Service or another host has this name"),
         );
@@ -49,33 +49,36 @@ pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> Decision {
             }
             None => format!("the node name {node} does not begin with {prefix}, as those of the node group {group} do"),
         };
-        return Decision::deny("OtherNodeGroup", why);
+        return CsrDecision::deny("OtherNodeGroup", why);
     }
     judge_name(request, &node, group, view)
 }
 
 /// Whether the name is free.
-fn judge_name(request: &Value, node: &str, group: &str, view: &View) -> Decision {
+fn judge_name(request: &Value, node: &str, group: &str, view: &View) -> CsrDecision {
     if let Some(at) = view.find_issued(node, name_of(request)) {
         let why = format!("another request for {node} was approved at {at}");
-        return Decision::Wait(format!("{why}; the name is free a minute later, unless that host has joined"));
+        return CsrDecision::Wait(format!("{why}; the name is free a minute later, unless that host has joined"));
     }
-    let Some(known) = view.nodes.get(node) else { return Decision::Approve };
+    let Some(known) = view.nodes.get(node) else { return CsrDecision::Approve };
     if known.is_control_plane {
-        return Decision::deny("ReservedName", format!("{node} is a control-plane host"));
+        return CsrDecision::deny("ReservedName", format!("{node} is a control-plane host"));
     }
     if known.group.as_deref() != Some(group) {
-        return Decision::deny("OtherNodeGroup", format!("the Node {node} does not belong to the node group {group}"));
+        return CsrDecision::deny(
+            "OtherNodeGroup",
+            format!("the Node {node} does not belong to the node group {group}"),
+        );
     }
     let created = time(&request["metadata"]["creationTimestamp"]);
     if created.is_some_and(|created| view.has_spoken_since(node, created)) {
-        return Decision::deny("NodeIsAlive", format!("the Node {node} exists and its kubelet is alive"));
+        return CsrDecision::deny("NodeIsAlive", format!("the Node {node} exists and its kubelet is alive"));
     }
     if known.is_gone {
-        return Decision::Approve;
+        return CsrDecision::Approve;
     }
     let free = "its name is free when its kubelet has been silent for five minutes";
-    Decision::Wait(format!("the Node {node} exists; {free}, or at once: kubectl delete node {node}"))
+    CsrDecision::Wait(format!("the Node {node} exists; {free}, or at once: kubectl delete node {node}"))
 }
 
 /// The name of the Node for which a kubelet asks, when it asks as a kubelet does and for nothing

@@ -63,19 +63,19 @@ fn view(nodes: &[Value], leases: &[Value], requests: &[Value]) -> View {
     View::new(&json!({"items": nodes}), &json!({"items": leases}), requests, now())
 }
 
-fn judged(request: &Value, nodes: &[Value], leases: &[Value]) -> Decision {
+fn judged(request: &Value, nodes: &[Value], leases: &[Value]) -> CsrDecision {
     judge(request, &view(nodes, leases, &[]), &policy())
 }
 
-fn denied(reason: &'static str, why: &str) -> Decision {
-    Decision::deny(reason, why)
+fn denied(reason: &'static str, why: &str) -> CsrDecision {
+    CsrDecision::deny(reason, why)
 }
 
 #[test]
 fn a_new_name_of_the_group_joins_and_no_other_one() {
     let ask = |group: &str, node: &str| judged(&joining(group, node), &[], &[]);
-    assert_eq!(ask("web", "web-1"), Decision::Approve);
-    assert_eq!(ask("web-b", "web-b-1"), Decision::Approve);
+    assert_eq!(ask("web", "web-1"), CsrDecision::Approve);
+    assert_eq!(ask("web-b", "web-b-1"), CsrDecision::Approve);
     let of_other = |group: &str, node: &str, other: &str| {
         let why = format!("the node name {node} is one of the node group {other}, and the token is of {group}");
         assert_eq!(ask(group, node), denied("OtherNodeGroup", &why));
@@ -90,9 +90,9 @@ fn a_new_name_of_the_group_joins_and_no_other_one() {
         let why = format!("{name} is reserved: an API server, a Service or another host has this name");
         assert_eq!(ask("web", name), denied("ReservedName", &why));
     }
-    assert!(matches!(ask("web", "hook.default.svc"), Decision::Deny("NotAKubelet", _)), "no label");
+    assert!(matches!(ask("web", "hook.default.svc"), CsrDecision::Deny("NotAKubelet", _)), "no label");
     let unknown = "this control-plane host does not know the node group new: turnup up";
-    assert_eq!(ask("new", "new-1"), Decision::Wait(unknown.into()));
+    assert_eq!(ask("new", "new-1"), CsrDecision::Wait(unknown.into()));
 }
 
 #[test]
@@ -104,11 +104,11 @@ fn the_name_of_a_node_is_free_when_its_kubelet_has_been_silent_for_five_minutes(
     assert_eq!(with(node("web-1", Some("web"), None), lease("web-1", 5)), alive);
     let free =
         "its name is free when its kubelet has been silent for five minutes, or at once: kubectl delete node web-1";
-    let wait = Decision::Wait(format!("the Node web-1 exists; {free}"));
+    let wait = CsrDecision::Wait(format!("the Node web-1 exists; {free}"));
     assert_eq!(with(node("web-1", Some("web"), None), lease("web-1", 61)), wait);
     assert_eq!(with(node("web-1", Some("web"), None), lease("web-1", 45)), wait, "a clock that is ahead is no life");
     assert_eq!(with(node("web-1", Some("web"), Some(299)), lease("web-1", 339)), wait);
-    assert_eq!(with(node("web-1", Some("web"), Some(300)), lease("web-1", 340)), Decision::Approve);
+    assert_eq!(with(node("web-1", Some("web"), Some(300)), lease("web-1", 340)), CsrDecision::Approve);
     assert_eq!(with(node("web-1", Some("web"), Some(300)), lease("web-1", 5)), alive, "it came back");
     let other = denied("OtherNodeGroup", "the Node web-1 does not belong to the node group web");
     for group in [None, Some("web-b")] {
@@ -125,10 +125,10 @@ fn one_name_is_given_once() {
     first["metadata"]["name"] = json!("node-csr-b");
     second["metadata"] = json!({"name": "node-csr-a", "creationTimestamp": ago(50)});
     let decisions = decide(&[&second, &first], &view(&[], &[], &[]), &policy());
-    let decisions: Vec<(&str, &Decision)> =
+    let decisions: Vec<(&str, &CsrDecision)> =
         decisions.iter().map(|(request, decision)| (name_of(request), decision)).collect();
-    let later = Decision::Wait("another request for web-1 came first".into());
-    assert_eq!(decisions, [("node-csr-b", &Decision::Approve), ("node-csr-a", &later)]);
+    let later = CsrDecision::Wait("another request for web-1 came first".into());
+    assert_eq!(decisions, [("node-csr-b", &CsrDecision::Approve), ("node-csr-a", &later)]);
     // Until its host has joined, which shows by its Node.
     let approved = |seconds: i64| {
         let mut approved = first.clone();
@@ -136,16 +136,16 @@ fn one_name_is_given_once() {
         judge(&second, &view(&[], &[], &[approved]), &policy())
     };
     assert!(
-        matches!(approved(59), Decision::Wait(why) if why.starts_with("another request for web-1 was approved at "))
+        matches!(approved(59), CsrDecision::Wait(why) if why.starts_with("another request for web-1 was approved at "))
     );
-    assert_eq!(approved(60), Decision::Approve);
+    assert_eq!(approved(60), CsrDecision::Approve);
 }
 
 #[test]
 fn who_asks_for_more_than_a_kubelet_is_denied() {
     let user = "system:node:web-1";
     let why = |pem: &str| match judged(&wrap(&[WEB], pem), &[], &[]) {
-        Decision::Deny("NotAKubelet", why) => why,
+        CsrDecision::Deny("NotAKubelet", why) => why,
         other => format!("{other:?}"),
     };
     assert_eq!(why(&pem(&of(user, NODES))), "Approve");
@@ -190,13 +190,16 @@ fn requests_of_others_are_another_approvers() {
     };
     // A node that renews, a host that turnup logs in to, a token of another tool, and an
     // administrator.
-    assert_eq!(with("system:node:web-1", &[NODES]), Decision::Ignore);
-    assert_eq!(with("system:bootstrap:abcdef", &["system:bootstrappers", token::BOOTSTRAPPERS]), Decision::Ignore);
-    assert_eq!(with("system:bootstrap:abcdef", &["system:bootstrappers:kubeadm:default-node-token"]), Decision::Ignore);
-    assert_eq!(with("admin", &[WEB]), Decision::Ignore);
+    assert_eq!(with("system:node:web-1", &[NODES]), CsrDecision::Ignore);
+    assert_eq!(with("system:bootstrap:abcdef", &["system:bootstrappers", token::BOOTSTRAPPERS]), CsrDecision::Ignore);
+    assert_eq!(
+        with("system:bootstrap:abcdef", &["system:bootstrappers:kubeadm:default-node-token"]),
+        CsrDecision::Ignore
+    );
+    assert_eq!(with("admin", &[WEB]), CsrDecision::Ignore);
     let mut strange = joining("web", "web-1");
     strange["metadata"]["name"] = json!("../../../pods");
-    assert!(matches!(judged(&strange, &[], &[]), Decision::Wait(_)), "its name would be a part of a path");
+    assert!(matches!(judged(&strange, &[], &[]), CsrDecision::Wait(_)), "its name would be a part of a path");
 }
 
 #[test]
@@ -276,8 +279,8 @@ proptest! {
             of == Some(group) && !is_control_plane && silent.is_some_and(|silent| silent >= 300) && 60 - spoke <= 30
         });
         let may = is_token && organization == NODES && !extra_usage && fits && is_free && issued.is_none_or(|seconds| seconds >= 60);
-        prop_assert_eq!(decision == Decision::Approve, may, "{:?}", decision);
-        prop_assert_eq!(decision == Decision::Ignore, !is_token || group.is_empty(), "{:?}", decision);
+        prop_assert_eq!(decision == CsrDecision::Approve, may, "{:?}", decision);
+        prop_assert_eq!(decision == CsrDecision::Ignore, !is_token || group.is_empty(), "{:?}", decision);
     }
 
     /// Whatever is in a request: it is judged, and what is no kubelet's is not approved.
@@ -295,7 +298,7 @@ proptest! {
             let decision = judged(&wrap(&[WEB], &pem), &[], &[]);
             // The API server verifies signature and key; neither names the requester.
             let same_name = Der::decode(&STANDARD.encode(&pem)).is_ok_and(|der| der.read().is_ok_and(|request| request.is_exactly("web-1", &[])));
-            prop_assert!(decision != Decision::Approve || is_whole || same_name);
+            prop_assert!(decision != CsrDecision::Approve || is_whole || same_name);
         }
     }
 }

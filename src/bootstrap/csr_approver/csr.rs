@@ -12,7 +12,7 @@ pub(in crate::bootstrap) const CLIENT: &str = "kubernetes.io/kube-apiserver-clie
 
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum CsrDecision {
     /// The API may sign.
     Approve,
     /// Never: the reason in one word, and in a sentence.
@@ -23,7 +23,7 @@ pub(super) enum Decision {
     Ignore,
 }
 
-impl Decision {
+impl CsrDecision {
     pub(super) fn deny(reason: &'static str, why: impl Into<String>) -> Self {
         Self::Deny(reason, why.into())
     }

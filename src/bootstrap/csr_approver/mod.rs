@@ -35,7 +35,7 @@ use super::api::Kubectl;
 
 pub(super) use client::{check_host, find_node};
 pub(super) use csr::{CLIENT, is_approved, is_decided, is_from_token};
-use csr::{Decision, SERVING, created, denial, is_of_group, is_plain, name_of, signer};
+use csr::{CsrDecision, SERVING, created, denial, is_of_group, is_plain, name_of, signer};
 pub use policy::Policy;
 pub(super) use policy::group_flag;
 use view::View;
@@ -101,9 +101,9 @@ pub(super) fn look(kubectl: &Kubectl, policy: &Policy) -> Result<PendingCsrs> {
             (Some(why), _) if signer(request) == CLIENT && is_of_group(request) => Some(format!("denied: {why}")),
             (_, true) => continue,
             _ => match judge(request, &view, policy) {
-                Decision::Ignore => continue,
-                Decision::Approve => None,
-                Decision::Deny(_, why) | Decision::Wait(why) => Some(why),
+                CsrDecision::Ignore => continue,
+                CsrDecision::Approve => None,
+                CsrDecision::Deny(_, why) | CsrDecision::Wait(why) => Some(why),
             },
         };
         let csr = PendingCsr { node: node_of(request), request: name_of(request).to_owned(), why };
@@ -131,15 +131,15 @@ fn read_view(kubectl: &Kubectl, all: &[Value], judged: &[&Value]) -> Result<View
     Ok(View::new(&nodes, &leases, all, Timestamp::now()))
 }
 
-fn judge(request: &Value, view: &View, policy: &Policy) -> Decision {
+fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecision {
     let decision = match signer(request) {
         CLIENT => client::judge(request, view, policy),
         _ => serving::judge(request, view, policy),
     };
     match decision {
         // Almost anything may be called almost anything; the name becomes a part of a path.
-        Decision::Approve | Decision::Deny(..) if !is_plain(name_of(request)) => {
-            Decision::Wait("no kubelet gives a request such a name".into())
+        CsrDecision::Approve | CsrDecision::Deny(..) if !is_plain(name_of(request)) => {
+            CsrDecision::Wait("no kubelet gives a request such a name".into())
         }
         decision => decision,
     }
@@ -154,15 +154,16 @@ fn node_of(request: &Value) -> String {
 
 /// What becomes of each of these. Of several that ask for one name at the same time the first one
 /// is approved.
-fn decide<'r>(requests: &[&'r Value], view: &View, policy: &Policy) -> Vec<(&'r Value, Decision)> {
+fn decide<'r>(requests: &[&'r Value], view: &View, policy: &Policy) -> Vec<(&'r Value, CsrDecision)> {
     let mut sorted = requests.to_vec();
     sorted.sort_by_key(|request| (created(request), name_of(request)));
     let mut given = BTreeSet::new();
     let decide = |request: &'r Value| {
         let decision = judge(request, view, policy);
-        let is_second = decision == Decision::Approve && signer(request) == CLIENT && !given.insert(node_of(request));
+        let is_second =
+            decision == CsrDecision::Approve && signer(request) == CLIENT && !given.insert(node_of(request));
         let why = || format!("another request for {} came first", node_of(request));
-        (request, if is_second { Decision::Wait(why()) } else { decision })
+        (request, if is_second { CsrDecision::Wait(why()) } else { decision })
     };
     sorted.into_iter().map(decide).collect()
 }
@@ -256,20 +257,20 @@ fn step(kubectl: &Kubectl, policy: &Policy, left: &mut BTreeMap<String, Instant>
     for ((request, decision), done) in decisions.iter().zip(done) {
         let (name, node) = (name_of(request), node_of(request));
         let alone = match (decision, done) {
-            (Decision::Ignore, _) => continue,
-            (Decision::Approve, Ok(())) if signer(request) == CLIENT => {
+            (CsrDecision::Ignore, _) => continue,
+            (CsrDecision::Approve, Ok(())) if signer(request) == CLIENT => {
                 news.push(format!("approved {name}: the host {node} joins"));
                 continue;
             }
-            (Decision::Approve, Ok(())) => {
+            (CsrDecision::Approve, Ok(())) => {
                 news.push(format!("approved {name}: the node {node} serves as itself"));
                 continue;
             }
-            (Decision::Deny(_, why), Ok(())) => {
+            (CsrDecision::Deny(_, why), Ok(())) => {
                 news.push(format!("denied {name} of {node}: {why}"));
                 continue;
             }
-            (Decision::Wait(why), _) => format!("left {name} of {node} alone: {why}"),
+            (CsrDecision::Wait(why), _) => format!("left {name} of {node} alone: {why}"),
             // Another control-plane host was faster, or the API server is away: the next look
             // tells.
             (_, Err(error)) if error.class() == Class::Transient => continue,
@@ -280,11 +281,11 @@ fn step(kubectl: &Kubectl, policy: &Policy, left: &mut BTreeMap<String, Instant>
     Ok(news)
 }
 
-fn settle_as(kubectl: &Kubectl, request: &Value, decision: &Decision) -> Result<()> {
+fn settle_as(kubectl: &Kubectl, request: &Value, decision: &CsrDecision) -> Result<()> {
     match decision {
-        Decision::Approve => approve(kubectl, request, "a kubelet of a node group, for its own name"),
-        Decision::Deny(reason, why) => deny(kubectl, request, reason, why),
-        Decision::Wait(_) | Decision::Ignore => Ok(()),
+        CsrDecision::Approve => approve(kubectl, request, "a kubelet of a node group, for its own name"),
+        CsrDecision::Deny(reason, why) => deny(kubectl, request, reason, why),
+        CsrDecision::Wait(_) | CsrDecision::Ignore => Ok(()),
     }
 }
 

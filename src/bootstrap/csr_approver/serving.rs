@@ -7,7 +7,7 @@ use serde_json::Value;
 use x509_parser::prelude::GeneralName;
 
 use super::super::pki;
-use super::csr::{Decision, texts};
+use super::csr::{CsrDecision, texts};
 use super::policy::Policy;
 use super::request::{Der, NODE_USER, NODES, Request};
 use super::view::View;
@@ -16,10 +16,10 @@ use super::view::View;
 const USAGES: [&str; 3] = ["digital signature", "key encipherment", "server auth"];
 
 /// A request that cannot be approved waits: its Node may come, or an address may become its own.
-pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> Decision {
+pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecision {
     match check(request, view, policy) {
-        Ok(()) => Decision::Approve,
-        Err(why) => Decision::Wait(why),
+        Ok(()) => CsrDecision::Approve,
+        Err(why) => CsrDecision::Wait(why),
     }
 }
 

@@ -53,8 +53,8 @@ fn view(requests: &[Value]) -> View {
 
 fn verdict(request: &Value) -> Result<(), String> {
     match judge(request, &view(&[]), &policy()) {
-        Decision::Approve => Ok(()),
-        Decision::Wait(why) => Err(why),
+        CsrDecision::Approve => Ok(()),
+        CsrDecision::Wait(why) => Err(why),
         other => Err(format!("{other:?}")),
     }
 }

@@ -77,7 +77,8 @@ impl Session<'_, '_> {
         self.recompute();
         let mut text = String::new();
         for symbol in self.tree.symbols_in_menus() {
-            if self.config.is_written(symbol) && self.is_changeable(symbol) && !self.is_default(symbol) {
+            let can_differ = self.is_bare_member(symbol) || self.is_changeable(symbol);
+            if self.config.is_written(symbol) && can_differ && !self.is_default(symbol) {
                 dotconfig::push_line(&self.config, symbol, &self.prefix, &mut text);
             }
         }
@@ -98,6 +99,11 @@ impl Session<'_, '_> {
         counts && self.config.tri(symbol) == Tri::Y && self.config.evaluator().choice_default(choice) == Some(symbol)
     }
 
+    /// Whether this is the member of a choice where neither defaults nor selects of such count.
+    fn is_bare_member(&self, symbol: SymbolId) -> bool {
+        self.tree.get(symbol).choice.is_some() && self.tree.dialect().has(Rule::MembersWithoutDefaults)
+    }
+
     /// The value that a symbol has while the user says nothing, as far as the C tools look at it:
     /// ranges do not count.
     pub(super) fn default_value(&self, symbol: SymbolId) -> &str {
@@ -105,6 +111,9 @@ impl Session<'_, '_> {
         let evaluator = self.config.evaluator();
         let answer = evaluator.answer(symbol);
         let active = evaluator.active_default(definition);
+        if definition.kind.is_logical() && self.is_bare_member(symbol) {
+            return Tri::N.as_str();
+        }
         if definition.kind.is_logical() {
             let given =
                 active.map_or(Tri::N, |(index, limit)| evaluator.eval(definition.defaults[index].value).min(limit));

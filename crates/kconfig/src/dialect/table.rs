@@ -220,6 +220,8 @@ rules! {
     /// Reading `.config`, lines between the comments `Deprecated options for backward
     /// compatibility` and `End of deprecated options` do not count.
     OldNamesSkipped = NEVER;
+    /// `savedefconfig` counts neither defaults nor selects of members of choices.
+    MembersWithoutDefaults = NEVER;
 }
 
 impl Rule {
@@ -309,6 +311,7 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Kconfiglib, Rule::UnmetWarning, false),
     (Family::Kconfiglib, Rule::AnyLineEnds, true),
     (Family::Kconfiglib, Rule::BlanksCut, true),
+    (Family::Kconfiglib, Rule::MembersWithoutDefaults, true),
     (Family::Kconfiglib, Rule::OpenTexts, false),
     (Family::Kconfiglib, Rule::JunkWarning, false),
     (Family::Kconfiglib, Rule::OpenEndWarning, false),
@@ -327,6 +330,7 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::EspIdf, Rule::BlanksCut, true),
     (Family::EspIdf, Rule::LineComments, true),
     (Family::EspIdf, Rule::OldNamesSkipped, true),
+    (Family::EspIdf, Rule::MembersWithoutDefaults, true),
     (Family::EspIdf, Rule::OpenTexts, false),
     (Family::EspIdf, Rule::JunkWarning, false),
     (Family::EspIdf, Rule::OpenEndWarning, false),

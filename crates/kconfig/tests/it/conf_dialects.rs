@@ -220,6 +220,26 @@ fn kconfiglib_and_esp_idf_read_variables_in_texts() {
 }
 
 #[test]
+fn kconfiglib_saves_members_of_choices_whatever_their_defaults_and_selects() {
+    // Members with a default, selected, and with neither.
+    let tree = "config S\n\tbool \"s\"\n\tdefault y\n\tselect C\nchoice\n\tprompt \"one\"\nconfig A\n\tbool \"a\"\n\
+                config B\n\tbool \"b\"\n\tdefault y\nconfig C\n\tbool \"c\"\nendchoice\n";
+    let saved = |rules: &str, config: &str| {
+        let mut machine = Machine::new(tree).rules(rules).config(config);
+        let code = machine.run(&["--savedefconfig", "saved", "Kconfig"]);
+        assert_eq!(code, 0, "{rules}: {}", machine.stderr());
+        machine.read("saved").to_owned()
+    };
+    for rules in ["kconfiglib", "esp-idf"] {
+        assert_eq!(saved(rules, "CONFIG_B=y\n"), "CONFIG_B=y\n", "{rules}");
+        assert_eq!(saved(rules, "CONFIG_C=y\n"), "CONFIG_C=y\n", "{rules}");
+        assert_eq!(saved(rules, "CONFIG_A=y\n"), "", "{rules}: the choice's own default");
+    }
+    assert_eq!(saved("linux-5.6", "CONFIG_B=y\n"), "");
+    assert_eq!(saved("linux-5.6", "CONFIG_A=y\n"), "# CONFIG_B is not set\n");
+}
+
+#[test]
 fn kconfiglib_has_no_symbols_in_paths() {
     let tree = |path: &str| format!("config D\n\tstring\n\toption env=\"DIR\"\nsource \"{path}/more\"\n");
     let machine = |path: &str| Machine::new(tree(path)).rules("kconfiglib").set("DIR", "dir");
