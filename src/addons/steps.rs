@@ -76,14 +76,16 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     Ok(phase.with("render", Render(shared())).with("apply", Apply(shared())).with("wait", Wait(shared())))
 }
 
+/// The manifests that were rendered last, and the list of artifacts that they were made from.
+type LastRendered = (Option<Vec<u8>>, Vec<Rendered>);
+
 /// What all steps of this phase know.
 struct AddonContext {
     cluster: Arc<Cluster>,
     inventory: Inventory,
     /// The user's own manifests, once they could be built: kustomize takes its time.
     sets: OnceLock<Vec<OwnSet>>,
-    /// The manifests that were rendered last, and the list of artifacts that they were made from.
-    rendered: Mutex<Option<(Option<Vec<u8>>, Vec<Rendered>)>>,
+    rendered: Mutex<Option<LastRendered>>,
     last_look: Mutex<Option<(Instant, Arc<Observed>)>>,
 }
 

@@ -141,8 +141,8 @@ pub(super) fn simulate(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Opti
 pub(super) fn simulate_only(store: &Store, phase: &Phase, is_chosen: impl Fn(&StepId) -> bool) -> Result<()> {
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
-    let chosen = in_order(&tasks).into_iter().map(|at| &tasks[at]).filter(|task| is_chosen(&task.id));
-    chosen.map(|task| actions[task.step].as_ref().simulate(task.id.host()).map(drop)).collect()
+    let mut chosen = in_order(&tasks).into_iter().map(|at| &tasks[at]).filter(|task| is_chosen(&task.id));
+    chosen.try_for_each(|task| actions[task.step].as_ref().simulate(task.id.host()).map(drop))
 }
 
 /// What a run would do with each step. Changes nothing and needs no lock, provided that the phase

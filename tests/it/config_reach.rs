@@ -1,5 +1,6 @@
-//! `where` and `show NODE` name exactly what a setting reaches: for every setting of the tree what
-//! they say is compared with the files that really are other ones when it has another value.
+//! `where` and `show NODE` name exactly what a setting reaches: what they say is compared with the
+//! files that really are other ones when it has another value. `src/forecast/origin.rs` holds
+//! `show NODE` to that for every setting.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
