@@ -134,7 +134,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
 
-    fn node(name: &str, ready: &str, spec: Value) -> Value {
+    fn node(name: &str, ready: &str, spec: &Value) -> Value {
         json!({"metadata": {"name": name}, "spec": spec, "status": {"conditions": [{"type": "Ready", "status": ready}]}})
     }
 
@@ -142,18 +142,18 @@ mod tests {
     fn pods_find_room_on_another_node_that_takes_them() {
         let taint = |effect: &str| json!({"taints": [{"key": "k", "effect": effect}]});
         let room = |others: &[Value]| {
-            let mut nodes = vec![node("w0", "True", json!({}))];
+            let mut nodes = vec![node("w0", "True", &json!({}))];
             nodes.extend_from_slice(others);
             has_room(&json!({"items": nodes}), "w0")
         };
         assert!(!room(&[]), "the node itself is none");
-        assert!(room(&[node("w1", "True", json!({}))]));
-        assert!(room(&[node("w1", "True", taint("PreferNoSchedule"))]));
+        assert!(room(&[node("w1", "True", &json!({}))]));
+        assert!(room(&[node("w1", "True", &taint("PreferNoSchedule"))]));
         for other in [
-            node("w1", "Unknown", json!({})),
-            node("w1", "True", json!({"unschedulable": true})),
-            node("cp", "True", taint("NoSchedule")),
-            node("w1", "True", taint("NoExecute")),
+            node("w1", "Unknown", &json!({})),
+            node("w1", "True", &json!({"unschedulable": true})),
+            node("cp", "True", &taint("NoSchedule")),
+            node("w1", "True", &taint("NoExecute")),
         ] {
             assert!(!room(&[other]));
         }

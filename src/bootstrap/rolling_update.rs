@@ -101,8 +101,8 @@ impl RollingUpdate {
     }
 
     fn wait_until_well(&self, kubectl: &Kubectl, node: &str, cx: &Cx) -> Result<()> {
-        let (start, none) = (Instant::now(), BTreeSet::new());
-        let before = self.before.get().unwrap_or(&none);
+        let (start, nothing) = (Instant::now(), BTreeSet::new());
+        let before = self.before.get().unwrap_or(&nothing);
         loop {
             let worse = match look(kubectl) {
                 Ok(now) => now.difference(before).cloned().collect(),

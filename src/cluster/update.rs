@@ -56,14 +56,14 @@ mod tests {
             ("phase2.update.validate", "n"),
         ];
         settings.set_all(&changes).unwrap();
-        let changed = UpdateSettings {
+        let expected = UpdateSettings {
             max_unavailable: 3,
             drain_timeout: Some(Duration::from_secs(90)),
             force_drain: true,
             pause: Duration::ZERO,
             validate: false,
         };
-        assert_eq!(UpdateSettings::read(&settings).unwrap(), changed);
+        assert_eq!(UpdateSettings::read(&settings).unwrap(), expected);
         settings.set_all(&[("phase2.update.drain", "n")]).unwrap();
         let update = UpdateSettings::read(&settings).unwrap();
         assert_eq!((update.drain_timeout, update.force_drain), (None, false));

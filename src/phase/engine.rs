@@ -300,7 +300,9 @@ impl<'a> Engine<'a> {
             // Without an outcome the intent stays open, and the next run says "interrupted last
             // time".
             if error.class() != Class::Interrupted {
-                turns.into_iter().for_each(|turns| turns.stop(&id));
+                if let Some(turns) = turns {
+                    turns.stop(&id);
+                }
                 self.conclude(&id, Outcome::Failed { message: failure::one_line(&error) })?;
             }
             return Err(error);
@@ -461,9 +463,9 @@ impl<'t> Scheduler<'t> {
             }
             Ok(ended) => {
                 if ended == Ended::Ran {
-                    self.ran += 1
+                    self.ran += 1;
                 } else {
-                    self.skipped += 1
+                    self.skipped += 1;
                 }
                 for next in &self.dependents[at] {
                     self.waiting[*next] -= 1;

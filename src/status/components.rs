@@ -36,7 +36,7 @@ const STATIC_PODS: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "ku
 const KUBE_PROXY: &str = "kube-proxy";
 const KUBE_PROXY_MANIFEST: &str = "addons/kube-proxy.yaml";
 /// A host that has not answered by then does not answer.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// How many components are asked at once.
 const PARALLEL: usize = 16;
 
@@ -85,7 +85,7 @@ fn ask_control_plane(cluster: &Cluster, host: &Host) -> Result<Vec<ComponentDrif
     let port = cluster.settings.api_port.to_string();
     let said = cluster.ssh(host)?.timeout(TIMEOUT).run(&["sh", "-c", QUESTION, "sh", &port])?.stdout;
     let of_addon = cluster.store.read(KUBE_PROXY_MANIFEST)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Ok(compare_answers(host, &node_config, of_addon.as_deref().and_then(find_kube_proxy), &said))
+    Ok(compare_answers(host, &node_config, of_addon.as_deref().and_then(find_kube_proxy).as_ref(), &said))
 }
 
 /// What the answers to [`QUESTION`] say otherwise than the node config and kube-proxy's
@@ -93,7 +93,7 @@ fn ask_control_plane(cluster: &Cluster, host: &Host) -> Result<Vec<ComponentDrif
 fn compare_answers(
     host: &Host,
     node_config: &NodeConfig,
-    kube_proxy: Option<Value>,
+    kube_proxy: Option<&Value>,
     said: &str,
 ) -> Vec<ComponentDrift> {
     let mut drifts = Vec::new();
@@ -104,8 +104,7 @@ fn compare_answers(
             let words = command.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
             let flags = words.filter(|word| word.starts_with("--"));
             drifts.extend(name_drifts(host, component, compare_flags(flags, answer)));
-        } else if let (KUBE_PROXY, Some(declared), Ok(said)) =
-            (name, &kube_proxy, serde_json::from_str::<Value>(answer))
+        } else if let (KUBE_PROXY, Some(declared), Ok(said)) = (name, kube_proxy, serde_json::from_str::<Value>(answer))
         {
             let found = compare_fields(declared, &said["kubeproxy.config.k8s.io"]);
             drifts.extend(name_drifts(host, KUBE_PROXY, found));
@@ -177,7 +176,7 @@ mod tests {
         assert_eq!(declared, Some(json!({"kind": "KubeProxyConfiguration", "mode": "nftables"})));
         let said = "component kube-apiserver\ncomponent kube-controller-manager\n\nflagz\nkube-api-qps=20\n\
                     component kube-scheduler\nv=2\ncomponent kube-proxy\n{\"kubeproxy.config.k8s.io\": {\"mode\": \"iptables\"}}\n";
-        let found = compare_answers(&host, &node_config, declared, said);
+        let found = compare_answers(&host, &node_config, declared.as_ref(), said);
         let found: Vec<(&str, String)> =
             found.iter().map(|drift| (drift.component, format!("{:?}", drift.mismatch))).collect();
         let differs = |entry: &str, declared: &str, effective: &str| {

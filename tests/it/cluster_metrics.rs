@@ -1,6 +1,5 @@
 //! metrics-server on real hosts: `kubectl top` answers for every node by verified certificates of
 //! kubelets, and nothing of it is left once it is off.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Rolling updates on real hosts: pods leave a node before its container runtime or its kubelet is
 //! exchanged, budgets hold, and what a failure leaves is as it was.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "asks the API while turnup runs")]
 
 use std::process::Command;
