@@ -130,11 +130,11 @@ fn other_value(settings: &Settings, setting: &Setting, random: &mut Random) -> O
         return Some(random.between(low, high).to_string());
     }
     let format = settings.schema().rule(symbol).format.as_ref();
-    let known = settings.other_values(&setting.name).unwrap();
-    match format {
-        Some(format) if random.below(3) > 0 || known.is_empty() => Some(random.text(format)),
-        _ => (!known.is_empty()).then(|| random.pick(&known)),
+    if let Some(format) = format.filter(|_| random.below(3) > 0) {
+        return Some(random.text(format));
     }
+    let known = settings.other_values(&setting.name).unwrap();
+    (!known.is_empty()).then(|| random.pick(&known))
 }
 
 /// A random configuration: answers that are refused are refused in words, and left out.

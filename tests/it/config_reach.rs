@@ -76,7 +76,7 @@ fn settings(test_env: &TestEnv) -> Vec<(String, bool)> {
 }
 
 /// One setting in so many is asked for: what `where` compares is the same for all.
-const SAMPLE: usize = 10;
+const SAMPLE: usize = 20;
 
 /// What one target's rendered files say, compared with `where` for some settings, from the one at
 /// `first` on; returns how many reach a file.
@@ -114,12 +114,12 @@ fn compare(target: &str, first: usize) -> usize {
 
 #[test]
 fn where_names_exactly_the_files_that_change_on_local_hosts() {
-    assert!(compare("local", 0) >= 8);
+    assert!(compare("local", 0) >= 3);
 }
 
 #[test]
 fn where_names_exactly_the_files_that_change_on_bare_metal() {
-    assert!(compare("baremetal", 5) >= 8);
+    assert!(compare("baremetal", 10) >= 3);
 }
 
 /// What all clouds' modules are given besides their own settings.
