@@ -67,7 +67,7 @@ impl Cluster {
     pub fn select_artifacts(&self) -> Result<Selection> {
         let mut selection = Lock::load(&self.work_dir)?.select(&self.settings.kubernetes_version)?;
         for addon in Addon::all(&self.source)?.iter().filter(|addon| addon.is_on(&self.settings.addons)) {
-            selection.require_image(&addon.image)?;
+            selection.require_image(&addon.image);
         }
         Ok(selection)
     }
