@@ -178,8 +178,8 @@ impl Selection {
         self.artifacts.iter().filter(|artifact| !artifact.optional)
     }
 
-    /// Fetches this image by default too, with its binaries. One that the lock file does not have is
-    /// missed by what needs it.
+    /// Fetches this image by default too, with its binaries. One that the lock file lacks is missed
+    /// by what needs it.
     pub fn require_image(&mut self, name: &str) {
         let image = self.image(name).ok().and_then(Artifact::image);
         let binaries: Vec<String> = image.map(|image| image.files.values().cloned().collect()).unwrap_or_default();

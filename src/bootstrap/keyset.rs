@@ -130,7 +130,7 @@ impl ItemState {
 /// One item.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Item {
+pub struct KeysetItem {
     /// Its number, which no other item of the keyset ever gets.
     pub id: u32,
     /// What it is used for.
@@ -148,12 +148,12 @@ pub struct Item {
 #[serde(deny_unknown_fields)]
 pub struct Keyset {
     /// Never empty.
-    pub items: Vec<Item>,
+    pub items: Vec<KeysetItem>,
 }
 
 impl Default for Keyset {
     fn default() -> Self {
-        Self { items: vec![Item { id: FIRST, state: ItemState::Primary, created: None, promoted: None }] }
+        Self { items: vec![KeysetItem { id: FIRST, state: ItemState::Primary, created: None, promoted: None }] }
     }
 }
 
@@ -200,7 +200,7 @@ impl Keyset {
                 .hint(format!("turnup keyset {next} {name} {other}")));
         }
         let mut items = self.items.clone();
-        items.push(Item { id: self.next(), state: ItemState::Trusted, created: Some(now), promoted: None });
+        items.push(KeysetItem { id: self.next(), state: ItemState::Trusted, created: Some(now), promoted: None });
         Ok(Self { items })
     }
 
@@ -271,8 +271,8 @@ impl Keyset {
         }
     }
 
-    fn with(&self, state: impl Fn(&Item) -> ItemState) -> Self {
-        Self { items: self.items.iter().map(|item| Item { state: state(item), ..item.clone() }).collect() }
+    fn with(&self, state: impl Fn(&KeysetItem) -> ItemState) -> Self {
+        Self { items: self.items.iter().map(|item| KeysetItem { state: state(item), ..item.clone() }).collect() }
     }
 }
 

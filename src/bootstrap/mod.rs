@@ -72,7 +72,7 @@ pub use api::{KUBECONFIG, Kubectl, kubectl};
 pub use csr_approver::{PendingCsr, PendingCsrs, Policy, find_pending, run as run_csr_approver};
 pub use exec_credential::sign_credential;
 pub use group_tokens::{JoinToken, find_summaries as find_join_tokens};
-pub use keyset::{Item, ItemState, Keyset, KeysetName};
+pub use keyset::{ItemState, Keyset, KeysetItem, KeysetName};
 pub use kube_proxy::kube_proxy_config;
 pub(crate) use kubelet::shared_disk_thresholds;
 pub use node_config::file_of as node_config_file;

@@ -58,6 +58,8 @@ const WORKER: [&str; 8] = ["worker", "workers", "node", "nodes", "kube-node", "a
 
 /// Reads a list of hosts, whichever form it has.
 pub fn read_hosts(text: &str) -> Result<HostList, String> {
+    // Terminals paste the end of a line as CR alone.
+    let text = &text.replace("\r\n", "\n").replace('\r', "\n");
     let text = text.trim_start_matches('\u{feff}').trim();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| is_content(line)).collect();
     let Some(first) = lines.first() else { return Err("there is no host in it".to_owned()) };
@@ -161,7 +163,9 @@ fn from_lines(lines: &[&str]) -> Result<HostList, String> {
     for line in lines {
         match key_line(line) {
             Some(key) => list.keys.push(key),
-            None => list.hosts.push(Value::Object(host_of_line(line).map_err(|why| format!("`{line}`: {why}"))?)),
+            None => {
+                list.hosts.push(Value::Object(host_of_line(line, false).map_err(|why| format!("`{line}`: {why}"))?))
+            }
         }
     }
     Ok(list)
@@ -176,7 +180,8 @@ fn key_line(line: &str) -> Option<(String, String)> {
     (is_key && address.parse::<Ipv4Addr>().is_ok()).then(|| (address.to_owned(), format!("{kind} {key}")))
 }
 
-fn host_of_line(line: &str) -> Result<Host, String> {
+/// A host of a line; in an inventory of Ansible variables for other tools are usual.
+fn host_of_line(line: &str, of_ansible: bool) -> Result<Host, String> {
     let mut host = Host::new();
     let mut words = words(line);
     while let Some(word) = words.next() {
@@ -184,7 +189,7 @@ fn host_of_line(line: &str) -> Result<Host, String> {
             let key = words.next().ok_or("the key is missing behind its type")?;
             put(&mut host, "host_key", &format!("{word} {key}"))?;
         } else if let Some((field, value)) = word.split_once('=') {
-            put_variable(&mut host, field, value.trim_end_matches(','))?;
+            put_variable(&mut host, field, value.trim_end_matches(','), of_ansible)?;
         } else {
             put_word(&mut host, word)?;
         }
@@ -218,10 +223,19 @@ fn put_word(host: &mut Host, word: &str) -> Result<(), String> {
     }
 }
 
-/// `FIELD=VALUE` of a line, as Ansible writes variables; those of other tools are left out.
-fn put_variable(host: &mut Host, field: &str, value: &str) -> Result<(), String> {
+/// `FIELD=VALUE` of a line, as Ansible writes variables; those that say nothing of a host are left
+/// out, and refused where they can only be a slip.
+fn put_variable(host: &mut Host, field: &str, value: &str, of_ansible: bool) -> Result<(), String> {
     let value = value.trim_matches(['"', '\'']);
-    field_of(field).map_or(Ok(()), |field| put(host, field, value))
+    match field_of(field) {
+        Some(field) => put(host, field, value),
+        None if of_ansible || field.starts_with("ansible_") => Ok(()),
+        None => {
+            let known = FIELDS.iter().flat_map(|(_, words)| words.iter().copied());
+            let close = kconfig::suggest(field, known).map(|close| format!("; did you mean {close}?"));
+            Err(format!("{field} is no field of a host{}", close.unwrap_or_default()))
+        }
+    }
 }
 
 /// The fields of a header line of CSV; none where the line is none.
@@ -268,7 +282,7 @@ fn from_ini(lines: &[&str]) -> Result<HostList, String> {
         if is_section(line) {
             group = line.trim_matches(['[', ']']);
         } else if !group.contains(':') {
-            let mut host = host_of_line(line).map_err(|why| format!("`{line}`: {why}"))?;
+            let mut host = host_of_line(line, true).map_err(|why| format!("`{line}`: {why}"))?;
             mark(&mut host, group);
             add(&mut list, host);
         }
@@ -361,6 +375,7 @@ fn finish(list: &mut HostList) -> Result<(), String> {
     for host in list.hosts.iter_mut().filter_map(Value::as_object_mut) {
         name_host(host)?;
     }
+    require_distinct(&list.hosts)?;
     let has_role = |host: &Value| host.get("role").is_some();
     if !list.hosts.is_empty() && !list.hosts.iter().any(has_role) {
         let first = list.hosts[0].get("name").and_then(Value::as_str).unwrap_or_default();
@@ -371,6 +386,18 @@ fn finish(list: &mut HostList) -> Result<(), String> {
         host["role"] = "worker".into();
     }
     list.hosts = merge_hosts(&[], list).iter().map(ordered).collect();
+    Ok(())
+}
+
+/// An error where two hosts have one name: the second one would replace the first.
+fn require_distinct(hosts: &[Value]) -> Result<(), String> {
+    for (at, host) in hosts.iter().enumerate() {
+        if let Some(other) = hosts[..at].iter().find(|other| other["name"] == host["name"] && *other != host) {
+            let text = |host: &Value, field: &str| host[field].as_str().unwrap_or_default().to_owned();
+            let (name, one, two) = (text(host, "name"), text(other, "address"), text(host, "address"));
+            return Err(format!("two hosts have the name {name}: {one} and {two}"));
+        }
+    }
     Ok(())
 }
 
@@ -418,6 +445,22 @@ mod tests {
             json!({"name": "m1", "address": "192.0.2.11", "role": "control-plane", "ssh_user": "ops"}),
             json!({"name": "w1", "address": "192.0.2.21", "role": "worker", "ssh_user": "ops", "ssh_port": 2222}),
         ]
+    }
+
+    #[test]
+    fn what_would_be_lost_is_refused() {
+        let why = |text: &str| read_hosts(text).unwrap_err();
+        let slip = "`m1 192.0.2.11 ssh_usr=x`: ssh_usr is no field of a host; did you mean ssh_user?";
+        assert_eq!(why("m1 192.0.2.11 ssh_usr=x"), slip);
+        assert!(read_hosts("[workers]\nw1 ansible_host=192.0.2.21 etcd_member_name=e1\n").is_ok(), "of another tool");
+        assert_eq!(
+            why("m1 192.0.2.11\nM_1 192.0.2.12\nm-1 192.0.2.13"),
+            "two hosts have the name m-1: 192.0.2.12 and 192.0.2.13"
+        );
+        for end in ["\r", "\r\n"] {
+            let list = read_hosts(&format!("m1 192.0.2.11 control-plane{end}w1 192.0.2.21{end}")).unwrap();
+            assert_eq!(list.hosts.len(), 2, "terminals paste such ends of lines");
+        }
     }
 
     #[test]

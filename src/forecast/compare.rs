@@ -28,7 +28,7 @@ fn compare(before: &Value, after: &Value, way: &mut Way, found: &mut BTreeSet<Wa
         found.insert(way.clone());
         return;
     };
-    let find = |list: &'_ [Member<'_>], name: &str| list.iter().position(|(known, _)| known == name);
+    let find = |list: &'_ [FieldAndValue<'_>], name: &str| list.iter().position(|(known, _)| known == name);
     let names: BTreeSet<&str> = left.iter().chain(&right).map(|(name, _)| name.as_ref()).collect();
     let start = found.len();
     for name in names {
@@ -46,10 +46,10 @@ fn compare(before: &Value, after: &Value, way: &mut Way, found: &mut BTreeSet<Wa
 }
 
 /// A part of a value by its name.
-pub(super) type Member<'v> = (Cow<'v, str>, Cow<'v, Value>);
+pub(super) type FieldAndValue<'v> = (Cow<'v, str>, Cow<'v, Value>);
 
 /// The parts of a value by their names; none for one that has no parts, or parts without names.
-pub(super) fn members(value: &Value) -> Option<Vec<Member<'_>>> {
+pub(super) fn members(value: &Value) -> Option<Vec<FieldAndValue<'_>>> {
     match value {
         Value::Object(object) => {
             Some(object.iter().map(|(key, value)| (Cow::from(key.as_str()), Cow::Borrowed(value))).collect())
@@ -59,7 +59,7 @@ pub(super) fn members(value: &Value) -> Option<Vec<Member<'_>>> {
             let bare = list.first().filter(|_| list.len() > 1);
             let bare = bare.and_then(|word| Some((word.as_str().filter(|text| !text.starts_with("--"))?, word)));
             let elements = &list[usize::from(bare.is_some())..];
-            let mut members: Vec<Member<'_>> =
+            let mut members: Vec<FieldAndValue<'_>> =
                 bare.map(|(text, word)| (Cow::from(text), Cow::Borrowed(word))).into_iter().collect();
             for element in elements {
                 let name = name_of(element)?;

@@ -113,12 +113,18 @@ fn compare_answers(
     drifts
 }
 
-/// kube-proxy's configuration in its manifest.
+/// The parts of kube-proxy's configuration of which each counts in one mode, the one of its name.
+const MODES: [&str; 4] = ["iptables", "ipvs", "nftables", "winkernel"];
+
+/// kube-proxy's configuration in its manifest, as far as it counts in its mode.
 fn find_kube_proxy(manifest: &str) -> Option<Value> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(manifest).ok()?;
     let map =
         objects.iter().find(|object| object["kind"] == "ConfigMap" && object["metadata"]["name"] == KUBE_PROXY)?;
-    serde_saphyr::from_str(map["data"]["config.yaml"].as_str()?).ok()
+    let mut config: Value = serde_saphyr::from_str(map["data"]["config.yaml"].as_str()?).ok()?;
+    let mode = config["mode"].as_str().unwrap_or_default().to_owned();
+    config.as_object_mut()?.retain(|part, _| *part == mode || !MODES.contains(&part.as_str()));
+    Some(config)
 }
 
 fn name_drifts(host: &Host, component: &'static str, found: Vec<Mismatch>) -> Vec<ComponentDrift> {
@@ -171,11 +177,13 @@ mod tests {
             node_config.files.push(File::new(&path, 0o600, 0, Content::Yaml(manifest)));
         }
         let manifest = "kind: Service\nmetadata: {name: kube-proxy}\n---\nkind: ConfigMap\nmetadata: {name: kube-proxy}\n\
-                        data:\n  config.yaml: |\n    kind: KubeProxyConfiguration\n    mode: nftables\n";
+                        data:\n  config.yaml: |\n    kind: KubeProxyConfiguration\n    mode: nftables\n    nftables: {syncPeriod: 40s}\n    iptables: {syncPeriod: 40s}\n";
         let declared = find_kube_proxy(manifest);
-        assert_eq!(declared, Some(json!({"kind": "KubeProxyConfiguration", "mode": "nftables"})));
+        let nftables = json!({"syncPeriod": "40s"});
+        let expected = json!({"kind": "KubeProxyConfiguration", "mode": "nftables", "nftables": nftables});
+        assert_eq!(declared, Some(expected), "what counts in another mode is not in effect");
         let said = "component kube-apiserver\ncomponent kube-controller-manager\n\nflagz\nkube-api-qps=20\n\
-                    component kube-scheduler\nv=2\ncomponent kube-proxy\n{\"kubeproxy.config.k8s.io\": {\"mode\": \"iptables\"}}\n";
+                    component kube-scheduler\nv=2\ncomponent kube-proxy\n{\"kubeproxy.config.k8s.io\": {\"mode\": \"iptables\", \"nftables\": {\"syncPeriod\": \"40s\"}}}\n";
         let found = compare_answers(&host, &node_config, declared.as_ref(), said);
         let found: Vec<(&str, String)> =
             found.iter().map(|drift| (drift.component, format!("{:?}", drift.mismatch))).collect();

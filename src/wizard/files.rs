@@ -12,7 +12,7 @@ use kconfig::{Config, dotconfig};
 use super::model::Model;
 use super::msg::{Effect, Msg};
 use super::preview::changed_lines;
-use super::verdict::{Check, Job};
+use super::verdict::{ConfigurationCheck, Job};
 use crate::config::{Privacy, ProblemLevel, Profile, Schema, Settings, TreeSource, read_file, replace_file};
 use crate::error::{Class, Error, Result};
 
@@ -281,7 +281,7 @@ pub(super) struct ObjectFile {
     pub(super) settings: Settings,
     pub(super) schema: Arc<Schema>,
     pub(super) source: TreeSource,
-    pub(super) check: Check,
+    pub(super) check: ConfigurationCheck,
 }
 
 impl ObjectFile {

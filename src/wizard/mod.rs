@@ -54,7 +54,7 @@ use self::model::{Form, Model, Saved};
 use self::preset::Preset;
 pub(crate) use self::recording::Moment;
 use self::recording::Recorder;
-pub(crate) use self::verdict::Check;
+pub(crate) use self::verdict::ConfigurationCheck;
 use crate::config::{ProblemLevel, Profile, Schema, Settings, TreeSource};
 use crate::error::Result;
 
@@ -107,7 +107,7 @@ impl Wizard {
         settings: Option<Settings>,
         applied: Option<&Settings>,
         begin: StartMode,
-        check: Check,
+        check: ConfigurationCheck,
     ) -> Result<Self> {
         let schema = match &settings {
             Some(settings) => Arc::clone(settings.schema()),

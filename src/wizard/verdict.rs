@@ -11,7 +11,7 @@ use kconfig::{Config, SymbolId};
 use crate::config::{self, Problem, ProblemLevel, Schema, Settings};
 
 /// The one check; the wizard is given it, because it knows no phases.
-pub(crate) type Check = Arc<dyn Fn(&Settings) -> Vec<Problem> + Send + Sync>;
+pub(crate) type ConfigurationCheck = Arc<dyn Fn(&Settings) -> Vec<Problem> + Send + Sync>;
 
 /// The check of certain answers, ready to run.
 pub(super) type Job = Box<dyn FnOnce() -> Vec<Problem> + Send>;

@@ -229,9 +229,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("phase2.parallel_hosts", "how phase 2 runs"),
     ("phase2.host_timeout", "how phase 2 runs"),
     ("phase2.timeout", "how phase 2 runs"),
+    ("phase2.update.", "how phase 2 updates the nodes of a running cluster"),
     ("phase3.manifests", "file `addons/own-manifests.yaml`"),
+    ("phase3.metrics_server_", "manifest `addons/metrics-server.yaml`"),
     ("phase3.max_unready_nodes", "which cluster counts as up"),
     ("phase3.prune", "what the step `addons/apply` deletes"),
+    ("phase3.timeout", "how long phase 3 may take"),
     ("phase3.validate_timeout", "how long `turnup validate` waits"),
 ];
 const MODULE: &str = "the target's Terraform module, with other answers";

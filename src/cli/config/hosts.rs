@@ -13,7 +13,7 @@ use crate::input;
 
 /// What to do with the hosts.
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum HostsCommand {
     /// Take hosts over: lines `NAME ADDRESS ROLE`, CSV, an inventory of Ansible (INI or YAML),
     /// `provision.json`, the setting's own JSON or YAML; lines of ssh-keyscan give hosts their keys
     Import {
@@ -26,8 +26,8 @@ pub(super) enum Command {
     },
 }
 
-pub(super) fn run(context: &ConfigContext<'_>, command: &Command) -> Result<()> {
-    let Command::Import { files, replace } = command;
+pub(super) fn run(context: &ConfigContext<'_>, command: &HostsCommand) -> Result<()> {
+    let HostsCommand::Import { files, replace } = command;
     let lists = files.iter().map(|file| read(file)).collect::<Result<Vec<HostList>>>()?;
     for remark in lists.iter().flat_map(|list| &list.remarks) {
         context.printer.remark(remark);

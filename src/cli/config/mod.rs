@@ -10,7 +10,7 @@ use super::{Global, Printer};
 use crate::config::{ExportFormat, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::forecast::{Purpose, Verdict};
-use crate::wizard::{Check, StartMode, Wizard};
+use crate::wizard::{ConfigurationCheck, StartMode, Wizard};
 
 mod answers;
 mod explain;
@@ -164,7 +164,7 @@ enum Command {
     },
     /// Hosts of bare metal
     #[command(subcommand)]
-    Hosts(hosts::Command),
+    Hosts(hosts::HostsCommand),
     /// Bring the file of an earlier version to the present names and forms
     Migrate,
     /// Take over a configuration of kubernetes-anywhere (.config or .config.json), and say what
@@ -236,7 +236,7 @@ impl ConfigContext<'_> {
     }
 
     /// The one check, of any settings: what `turnup config check` says of the file.
-    fn check(&self) -> Check {
+    fn check(&self) -> ConfigurationCheck {
         let (source, state_dir) = (self.source.clone(), self.global.state_dir.clone());
         Arc::new(move |settings| Verdict::of(settings, &source, &state_dir, Purpose::Hosts).problems)
     }

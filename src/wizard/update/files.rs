@@ -131,7 +131,7 @@ pub(super) fn accept_path(model: &mut Model) -> Option<Effect> {
 /// Takes over all answers, as one change that can be taken back.
 pub(super) fn loaded(model: &mut Model, from: &str, said: &Said, remarks: Vec<String>) {
     take_over(model, &format!("the answers of {from}"), said);
-    model.say(format!("took over the answers of {from}; u takes that back"));
+    model.say(format!("took over the answers of {from}"));
     let refusals: Vec<String> =
         judge_unused(&model.schema, &model.config).into_iter().map(|problem| problem.message).collect();
     if !remarks.is_empty() {

@@ -31,6 +31,8 @@ pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
 fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
     match msg {
         Msg::Paste(text) => {
+            // Terminals paste the end of a line as CR alone.
+            let text = text.replace("\r\n", "\n").replace('\r', "\n");
             let typed = dialog::paste(model, &text)?;
             return take(model, typed);
         }
