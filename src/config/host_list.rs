@@ -164,7 +164,7 @@ fn from_lines(lines: &[&str]) -> Result<HostList, String> {
         match key_line(line) {
             Some(key) => list.keys.push(key),
             None => {
-                list.hosts.push(Value::Object(host_of_line(line, false).map_err(|why| format!("`{line}`: {why}"))?))
+                list.hosts.push(Value::Object(host_of_line(line, false).map_err(|why| format!("`{line}`: {why}"))?));
             }
         }
     }
