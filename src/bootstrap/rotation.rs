@@ -33,7 +33,7 @@ const PARALLEL: usize = 16;
 
 /// What a command does with an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum RotationStep {
     /// A new one is made and trusted.
     Create,
     /// It becomes the primary.
@@ -42,7 +42,7 @@ pub enum Verb {
     Distrust,
 }
 
-impl Verb {
+impl RotationStep {
     /// All of them, in the order of a rotation.
     pub const ALL: [Self; 3] = [Self::Create, Self::Promote, Self::Distrust];
 }
@@ -144,7 +144,7 @@ pub fn promote(cluster: &Arc<Cluster>, name: KeysetName, id: Option<u32>, confir
     let id = id.map_or_else(|| keyset.meant(name, true), Ok)?;
     let ends = if keyset.trusted().any(|item| item == id) { ends(&pki, name, id)? } else { None };
     let promoted = keyset.promote(name, id, ends, Timestamp::now())?;
-    require(cluster, name, Verb::Promote, confirmed, &keyset, id)?;
+    require(cluster, name, RotationStep::Promote, confirmed, &keyset, id)?;
     pki.write_keyset(name, promoted)?;
     Ok(id)
 }
@@ -156,7 +156,7 @@ pub fn distrust(cluster: &Arc<Cluster>, name: KeysetName, id: Option<u32>, confi
     let keyset = pki.keyset(name)?;
     let id = id.map_or_else(|| keyset.meant(name, false), Ok)?;
     let distrusted = keyset.distrust(name, id)?;
-    require(cluster, name, Verb::Distrust, confirmed, &keyset, id)?;
+    require(cluster, name, RotationStep::Distrust, confirmed, &keyset, id)?;
     pki.write_keyset(name, distrusted)?;
     Ok(id)
 }
@@ -174,14 +174,14 @@ fn ends(pki: &Pki<'_>, name: KeysetName, id: u32) -> Result<Option<Timestamp>> {
 fn require(
     cluster: &Arc<Cluster>,
     name: KeysetName,
-    verb: Verb,
+    verb: RotationStep,
     confirmed: bool,
     keyset: &Keyset,
     id: u32,
 ) -> Result<()> {
     let what = match verb {
-        Verb::Distrust => format!("{name}: item {id} cannot be distrusted yet"),
-        Verb::Create | Verb::Promote => format!("{name}: item {id} cannot be promoted yet"),
+        RotationStep::Distrust => format!("{name}: item {id} cannot be distrusted yet"),
+        RotationStep::Create | RotationStep::Promote => format!("{name}: item {id} cannot be promoted yet"),
     };
     let inventory = cluster.inventory()?;
     let behind = find_behind(cluster, &inventory)?;
@@ -190,8 +190,8 @@ fn require(
         return Err(error.evidence_of(behind).hint("turnup up; then the same command again"));
     }
     // An item that never was the primary has signed nothing.
-    let has_signed = verb == Verb::Promote || keyset.has_signed(id);
-    if (name, verb) == (KeysetName::KubernetesCa, Verb::Distrust) && has_signed {
+    let has_signed = verb == RotationStep::Promote || keyset.has_signed(id);
+    if (name, verb) == (KeysetName::KubernetesCa, RotationStep::Distrust) && has_signed {
         let kubelets = find_kubelets(cluster, &inventory, id)?;
         if !kubelets.is_empty() {
             let error =
@@ -204,25 +204,27 @@ fn require(
         return Ok(());
     }
     let next = match verb {
-        Verb::Distrust => format!("turnup keyset distrust {name} {id} --confirmed"),
-        Verb::Create | Verb::Promote => format!("turnup keyset promote {name} {id} --confirmed"),
+        RotationStep::Distrust => format!("turnup keyset distrust {name} {id} --confirmed"),
+        RotationStep::Create | RotationStep::Promote => format!("turnup keyset promote {name} {id} --confirmed"),
     };
     let error = Error::precondition(format!("{what} without --confirmed: what uses it elsewhere turnup does not see"));
     Err(error.evidence_of(unseen).hint(format!("docs/certificates.md has each check; then: {next}")))
 }
 
 /// What only the operator can see.
-fn unseen(name: KeysetName, verb: Verb, has_groups: bool) -> Vec<&'static str> {
+fn unseen(name: KeysetName, verb: RotationStep, has_groups: bool) -> Vec<&'static str> {
     let mut unseen = Vec::new();
     if name == KeysetName::KubernetesCa && has_groups {
         unseen.push("hosts of node groups have been replaced since the last `turnup up`");
     }
     unseen.extend(match (verb, name) {
-        (Verb::Distrust, KeysetName::KubernetesCa) => &["nothing outside uses a kubeconfig that was issued before"][..],
-        (Verb::Distrust, KeysetName::ServiceAccount) => {
+        (RotationStep::Distrust, KeysetName::KubernetesCa) => {
+            &["nothing outside uses a kubeconfig that was issued before"][..]
+        }
+        (RotationStep::Distrust, KeysetName::ServiceAccount) => {
             &["every token of a pod was renewed (an hour), and no Secret holds one"][..]
         }
-        (Verb::Distrust, KeysetName::EncryptionKey) => {
+        (RotationStep::Distrust, KeysetName::EncryptionKey) => {
             &["every encrypted object was written again after the promotion"][..]
         }
         _ => &[],
@@ -290,15 +292,15 @@ fn find_fault(context: &NodeContext, state: &State, host: &Host) -> Result<Optio
 
 /// What a run restarts to carry it out. All else reads its files again by itself.
 #[must_use]
-pub const fn restarts(name: KeysetName, verb: Verb) -> &'static [&'static str] {
+pub const fn restarts(name: KeysetName, verb: RotationStep) -> &'static [&'static str] {
     const API_SERVER: &str = "kube-apiserver";
     const MANAGER: &str = "kube-controller-manager";
     match (name, verb) {
-        (KeysetName::KubernetesCa, Verb::Promote) => &[MANAGER, "kubelet"],
+        (KeysetName::KubernetesCa, RotationStep::Promote) => &[MANAGER, "kubelet"],
         (KeysetName::KubernetesCa, _) => &[API_SERVER, MANAGER, "kube-scheduler", "kubelet"],
-        (KeysetName::EtcdCa | KeysetName::FrontProxyCa, Verb::Promote) | (KeysetName::EncryptionKey, _) => &[],
+        (KeysetName::EtcdCa | KeysetName::FrontProxyCa, RotationStep::Promote) | (KeysetName::EncryptionKey, _) => &[],
         (KeysetName::EtcdCa, _) => &["etcd", API_SERVER],
-        (KeysetName::FrontProxyCa, _) | (KeysetName::ServiceAccount, Verb::Promote) => &[API_SERVER, MANAGER],
+        (KeysetName::FrontProxyCa, _) | (KeysetName::ServiceAccount, RotationStep::Promote) => &[API_SERVER, MANAGER],
         (KeysetName::ServiceAccount, _) => &[API_SERVER],
     }
 }

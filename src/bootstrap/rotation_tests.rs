@@ -26,13 +26,15 @@ fn delivered(configs: &NodeConfigs<'_>) -> Vec<Delivered> {
     .collect()
 }
 
-fn step(configs: &NodeConfigs<'_>, name: KeysetName, verb: Verb) -> Vec<Delivered> {
+fn step(configs: &NodeConfigs<'_>, name: KeysetName, verb: RotationStep) -> Vec<Delivered> {
     let pki = Pki::of(configs.cluster);
     let keyset = pki.keyset(name).unwrap();
     match verb {
-        Verb::Create => drop(create(configs.cluster, name).unwrap()),
-        Verb::Promote => pki.write_keyset(name, keyset.promote(name, 2, None, Timestamp::now()).unwrap()).unwrap(),
-        Verb::Distrust => pki.write_keyset(name, keyset.distrust(name, 1).unwrap()).unwrap(),
+        RotationStep::Create => drop(create(configs.cluster, name).unwrap()),
+        RotationStep::Promote => {
+            pki.write_keyset(name, keyset.promote(name, 2, None, Timestamp::now()).unwrap()).unwrap();
+        }
+        RotationStep::Distrust => pki.write_keyset(name, keyset.distrust(name, 1).unwrap()).unwrap(),
     }
     for leaf in configs.leaves().unwrap() {
         pki.ensure_leaf(&leaf).unwrap();
@@ -90,7 +92,7 @@ fn a_step_restarts_what_it_says_and_no_trace_of_a_distrusted_item_is_left() {
         with_configs(&[], |configs| {
             let pki = Pki::of(configs.cluster);
             let mut before = delivered(configs);
-            for verb in Verb::ALL {
+            for verb in RotationStep::ALL {
                 let after = step(configs, name, verb);
                 let expected: BTreeSet<String> = restarts(name, verb).iter().map(|one| (*one).to_owned()).collect();
                 assert_eq!(restarted(&before, &after), expected, "{name} {verb:?}");
@@ -112,8 +114,8 @@ fn every_verifier_trusts_both_items_and_one_signs() {
     for name in KeysetName::ALL {
         with_configs(&[], |configs| {
             let pki = Pki::of(configs.cluster);
-            let created = step(configs, name, Verb::Create);
-            let promoted = step(configs, name, Verb::Promote);
+            let created = step(configs, name, RotationStep::Create);
+            let promoted = step(configs, name, RotationStep::Promote);
             for (state, all) in [("created", &created), ("promoted", &promoted)] {
                 for end in ["crt", "pub", "key"] {
                     let Ok(first) = pki.text(&name.file(1), end) else { continue };
@@ -189,9 +191,9 @@ fn an_item_whose_making_was_cut_off_is_taken_over() {
 #[test]
 fn what_turnup_does_not_see_is_asked_of_items_that_have_signed() {
     let asked = |name, verb, groups| unseen(name, verb, groups).len();
-    let distrust = KeysetName::ALL.map(|name| asked(name, Verb::Distrust, false));
+    let distrust = KeysetName::ALL.map(|name| asked(name, RotationStep::Distrust, false));
     assert_eq!(distrust, [1, 0, 0, 1, 1], "kubeconfigs, tokens, Secrets");
-    assert_eq!(KeysetName::ALL.map(|name| asked(name, Verb::Promote, false)), [0; 5]);
+    assert_eq!(KeysetName::ALL.map(|name| asked(name, RotationStep::Promote, false)), [0; 5]);
     // turnup does not log in to hosts of node groups.
-    assert_eq!(KeysetName::ALL.map(|name| asked(name, Verb::Promote, true)), [1, 0, 0, 0, 0]);
+    assert_eq!(KeysetName::ALL.map(|name| asked(name, RotationStep::Promote, true)), [1, 0, 0, 0, 0]);
 }

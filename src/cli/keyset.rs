@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::bootstrap::KeysetName;
-use crate::bootstrap::rotation::{self, ListedItem, Verb};
+use crate::bootstrap::rotation::{self, ListedItem, RotationStep};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::report::Table;
@@ -84,12 +84,12 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let lock = cluster.store.lock("turnup keyset")?;
     lock.takeover().inspect(|message| printer.remark(message));
     let (verb, name, item) = match &args.what {
-        What::Create { name } => (Verb::Create, *name, rotation::create(&cluster, *name)?),
+        What::Create { name } => (RotationStep::Create, *name, rotation::create(&cluster, *name)?),
         What::Promote(Chosen { name, item, confirmed }) => {
-            (Verb::Promote, *name, rotation::promote(&cluster, *name, *item, *confirmed)?)
+            (RotationStep::Promote, *name, rotation::promote(&cluster, *name, *item, *confirmed)?)
         }
         What::Distrust(Chosen { name, item, confirmed }) => {
-            (Verb::Distrust, *name, rotation::distrust(&cluster, *name, *item, *confirmed)?)
+            (RotationStep::Distrust, *name, rotation::distrust(&cluster, *name, *item, *confirmed)?)
         }
         What::List { .. } => return Ok(()),
     };
@@ -105,22 +105,22 @@ fn require_directory(cluster: &Cluster) -> Result<()> {
     Err(Error::precondition(format!("there is no cluster {}", cluster.settings.name)).hint("turnup up"))
 }
 
-fn tell(verb: Verb, name: KeysetName, item: u32, printer: &Printer) -> Result<()> {
+fn tell(verb: RotationStep, name: KeysetName, item: u32, printer: &Printer) -> Result<()> {
     let restarts = rotation::restarts(name, verb);
     if printer.is_json() {
         let did = match verb {
-            Verb::Create => "create",
-            Verb::Promote => "promote",
-            Verb::Distrust => "distrust",
+            RotationStep::Create => "create",
+            RotationStep::Promote => "promote",
+            RotationStep::Distrust => "distrust",
         };
         return printer.json(&json!({
             "schema": SCHEMA, "did": did, "keyset": name.name(), "item": item, "restarts": restarts,
         }));
     }
     let did = match verb {
-        Verb::Create => "is made, and will be trusted",
-        Verb::Promote => "is the primary",
-        Verb::Distrust => "is distrusted",
+        RotationStep::Create => "is made, and will be trusted",
+        RotationStep::Promote => "is the primary",
+        RotationStep::Distrust => "is distrusted",
     };
     printer.line(&format!("{name}: item {item} {did}; next: turnup up"))?;
     let restarts = if restarts.is_empty() {

@@ -32,7 +32,7 @@ struct State {
 /// What came of waiting.
 pub(super) enum Wait<'t> {
     /// It is this step's turn, for as long as this is kept.
-    Turn { _held: Turn<'t> },
+    Turn { _held: TakenTurn<'t> },
     /// This step failed, so that no other one takes a turn.
     Stopped(String),
     /// The phase has no time left.
@@ -40,7 +40,7 @@ pub(super) enum Wait<'t> {
 }
 
 /// One turn; ends when it is dropped.
-pub(super) struct Turn<'t>(&'t Turns);
+pub(super) struct TakenTurn<'t>(&'t Turns);
 
 impl Turns {
     /// `at_once` steps at a time, at least one, and `pause` between the end of one and the
@@ -61,7 +61,7 @@ impl Turns {
             let left = state.last_end.map_or(Duration::ZERO, |end| self.pause.saturating_sub(end.elapsed()));
             if state.taken < self.at_once && left.is_zero() {
                 state.taken += 1;
-                return Ok(Wait::Turn { _held: Turn(self) });
+                return Ok(Wait::Turn { _held: TakenTurn(self) });
             }
             if is_over() {
                 return Ok(Wait::Over);
@@ -81,7 +81,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for TakenTurn<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.taken -= 1;

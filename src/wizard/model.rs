@@ -15,7 +15,7 @@ use super::keymap::KeyContext;
 use super::preset::Preset;
 use super::rows::{self, Row};
 use super::search::Index;
-use super::verdict::{Verdict, judge_values};
+use super::verdict::{LastCheck, judge_values};
 use crate::config::{self, Problem, ProblemLevel, Schema, TARGET};
 
 /// The whole state.
@@ -62,7 +62,7 @@ pub(super) struct Model {
     /// Whether there is a check that tells more than the values alone.
     pub(super) has_check: bool,
     /// What it has said last.
-    verdict: Option<Verdict>,
+    verdict: Option<LastCheck>,
     /// Leave as soon as the file is written.
     pub(super) leaving: bool,
     pub(super) history: History,
@@ -209,7 +209,7 @@ impl Model {
 
     /// Takes what the one check says of the answers as they are.
     pub(super) fn take_verdict(&mut self, problems: Vec<Problem>) {
-        self.verdict = Some(Verdict::new(self.revision, &self.schema, &self.config, problems.clone()));
+        self.verdict = Some(LastCheck::new(self.revision, &self.schema, &self.config, problems.clone()));
         if self.problems != problems {
             self.problems = problems;
             self.rows_of = None;

@@ -18,14 +18,14 @@ pub(super) type Job = Box<dyn FnOnce() -> Vec<Problem> + Send>;
 
 /// What the check has said.
 #[derive(Debug)]
-pub(super) struct Verdict {
+pub(super) struct LastCheck {
     /// The answers that it is about.
     pub(super) revision: u64,
     /// What it found, each with the value of its setting then.
     found: Vec<(Problem, Option<String>)>,
 }
 
-impl Verdict {
+impl LastCheck {
     /// About these answers.
     pub(super) fn new(revision: u64, schema: &Schema, config: &Config<'_>, problems: Vec<Problem>) -> Self {
         let found = problems.into_iter().map(|problem| {
