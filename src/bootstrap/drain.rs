@@ -14,6 +14,8 @@ use super::api::Kubectl;
 const CORDONED: &str = "turnup.dev/cordoned";
 /// kubectl ends by its own limit first, which names the pods.
 const GRACE: Duration = Duration::from_secs(30);
+/// The label of pods of `turnup validate`, which end by themselves (`templates/validate`).
+const PROBE: &str = "turnup.dev/probe";
 /// So many pods are named.
 const NAMED: usize = 8;
 
@@ -83,7 +85,8 @@ fn evict(kubectl: &Kubectl, node: &str, timeout: Duration, force: bool, cx: &Cx)
 
 fn run_drain(kubectl: &Kubectl, node: &str, timeout: Duration, more: &[&str], cx: &Cx) -> Result<()> {
     let timeout_flag = format!("--timeout={}s", timeout.as_secs());
-    let args = ["drain", node, "--ignore-daemonsets", "--delete-emptydir-data", &timeout_flag];
+    let selector = format!("--pod-selector=!{PROBE}");
+    let args = ["drain", node, "--ignore-daemonsets", "--delete-emptydir-data", &selector, &timeout_flag];
     let args: Vec<&str> = args.iter().chain(more).copied().collect();
     kubectl.command(&args).timeout(timeout + GRACE).log(cx.log_path()).succeed().map(drop)
 }
@@ -101,7 +104,8 @@ fn list_movable(pods: &Value) -> Vec<String> {
         let metadata = &pod["metadata"];
         let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
         let is_over = ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase);
-        is_over || owners.any(|owner| owner["kind"] == "DaemonSet" || owner["kind"] == "Node")
+        let is_probe = metadata["labels"][PROBE].is_string();
+        is_over || is_probe || owners.any(|owner| owner["kind"] == "DaemonSet" || owner["kind"] == "Node")
     };
     let name = |pod: &Value| {
         let part = |key: &str| pod["metadata"][key].as_str().unwrap_or_default().to_owned();
@@ -115,7 +119,10 @@ fn explain(error: Error, left: &[String], node: &str, timeout: Duration) -> Erro
     if error.class() == Class::Interrupted || left.is_empty() {
         return error;
     }
-    let message = format!("{} pods of {node} did not go within {timeout:?}; the node is as it was", left.len());
+    // kubectl evicts nothing while there is a pod that nothing replaces.
+    let is_bare = error.evidence_lines().iter().any(|line| line.contains("declare no controller"));
+    let why = if is_bare { "cannot all be evicted".to_owned() } else { format!("did not go within {timeout:?}") };
+    let message = format!("the pods of {node} {why}, {} are left; the node is as it was", left.len());
     let mut told = Error::precondition(message);
     for pod in left.iter().take(NAMED) {
         told = told.evidence(format!("pod {pod}"));
@@ -167,13 +174,18 @@ mod tests {
         };
         let pods = json!({"items": [
             pod("db-0", "StatefulSet", "Running"), pod("proxy", "DaemonSet", "Running"), pod("etcd", "Node", "Running"),
-            pod("job", "Job", "Succeeded"), {"metadata": {"namespace": "shop", "name": "bare"}}]});
+            pod("job", "Job", "Succeeded"), {"metadata": {"namespace": "shop", "name": "bare"}},
+            {"metadata": {"namespace": "turnup-validate-1", "name": "probe-0", "labels": {PROBE: ""}}}]});
         let left = list_movable(&pods);
         assert_eq!(left, ["shop/db-0", "shop/bare"]);
         let error = Error::permanent("kubectl drain failed")
             .evidence("error when evicting pods/\"db-0\" -n \"shop\" (will retry after 5s): Cannot evict pod as it would violate the pod's disruption budget.")
             .evidence("There are pending pods in node \"w0\" when an error occurred");
         insta::assert_snapshot!(explain(error, &left, "w0", Duration::from_mins(10)).render());
+        let bare =
+            Error::permanent("x").evidence("cannot delete Pods that declare no controller (use --force): shop/bare");
+        let told = explain(bare, &left, "w0", Duration::from_mins(10));
+        assert!(told.message().starts_with("the pods of w0 cannot all be evicted, 2 are left"), "{}", told.message());
         let many: Vec<String> = (0..10).map(|at| format!("shop/p{at}")).collect();
         let error = explain(Error::permanent("x"), &many, "w0", Duration::from_secs(5));
         assert_eq!(error.evidence_lines().last().unwrap(), "and 2 more");
