@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::bootstrap::{find_condition, is_ready};
+
 use super::object::{ADDON, HASH, Object};
 use super::own::Recorded;
 
@@ -101,7 +103,7 @@ impl Observed {
 
 impl ObservedNode {
     fn parse(item: &Value) -> Self {
-        let ready = condition(item, "Ready");
+        let ready = find_condition(item, "Ready");
         let says = ready.map_or_else(|| "the kubelet has not reported yet".into(), reason_and_message);
         let conditions = item["status"]["conditions"].as_array().into_iter().flatten();
         let pressed = conditions
@@ -110,7 +112,7 @@ impl ObservedNode {
             pressed.map(|condition| format!("{}: {}", text(&condition["type"]), text(&condition["message"]))).collect();
         Self {
             name: text(&item["metadata"]["name"]),
-            ready: ready.is_some_and(|ready| ready["status"] == "True"),
+            ready: is_ready(item),
             says,
             pressure,
             is_of_group: item["metadata"]["labels"]["turnup.dev/group"].is_string(),
@@ -132,7 +134,7 @@ impl Pod {
             .map(reason_and_message)
             .filter(|text| !text.is_empty())
             .collect();
-        let ready = condition(item, "Ready").is_some_and(|ready| ready["status"] == "True");
+        let ready = is_ready(item);
         let says = if ready { Vec::new() } else { pod_says(item, &containers, &waiting) };
         Self {
             name: text(&metadata["name"]),
@@ -189,11 +191,11 @@ fn pod_says(item: &Value, containers: &[&Value], waiting: &[String]) -> Vec<Stri
     // An evicted pod says so at the top of its status.
     says.push(reason_and_message(&item["status"]));
     says.retain(|text| !text.is_empty());
-    if let Some(scheduled) = condition(item, "PodScheduled").filter(|scheduled| scheduled["status"] == "False") {
+    if let Some(scheduled) = find_condition(item, "PodScheduled").filter(|scheduled| scheduled["status"] == "False") {
         says.push(reason_and_message(scheduled));
     }
     if says.is_empty()
-        && let Some(ready) = condition(item, "Ready")
+        && let Some(ready) = find_condition(item, "Ready")
     {
         says.push(reason_and_message(ready));
     }
@@ -212,10 +214,6 @@ impl Workload {
             replicas: [&item["spec"]["replicas"], &status["updatedReplicas"], &status["availableReplicas"]].map(number),
         }
     }
-}
-
-fn condition<'v>(item: &'v Value, kind: &str) -> Option<&'v Value> {
-    item["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
 fn reason_and_message(value: &Value) -> String {

@@ -114,6 +114,11 @@ impl Kubectl {
         self.run_with(&args, manifest).map(drop)
     }
 
+    /// Changes these fields of a Node; what is null is taken away.
+    pub(super) fn patch_node(&self, node: &str, patch: &Value) -> Result<()> {
+        self.run(&["patch", "node", node, "--type=merge", &format!("--patch={patch}")]).map(drop)
+    }
+
     /// Runs and parses standard output as JSON.
     pub fn get<S: AsRef<str>>(&self, args: &[S]) -> Result<Value> {
         let mut all = vec!["get", "--output=json"];

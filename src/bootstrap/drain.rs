@@ -9,6 +9,7 @@ use crate::error::{Class, Error, Result};
 use crate::phase::Cx;
 
 use super::api::Kubectl;
+use super::condition::is_ready;
 
 /// Says that turnup cordoned the Node, and will uncordon it.
 const CORDONED: &str = "turnup.dev/cordoned";
@@ -22,10 +23,10 @@ const NAMED: usize = 8;
 /// Whether a Node takes new pods of any kind: it is Ready, not cordoned, and has no taint that
 /// keeps pods off.
 fn takes_pods(node: &Value) -> bool {
-    let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
     let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
-    let is_ready = conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
-    is_ready && node["spec"]["unschedulable"] != true && !taints.any(|taint| taint["effect"] != "PreferNoSchedule")
+    is_ready(node)
+        && node["spec"]["unschedulable"] != true
+        && !taints.any(|taint| taint["effect"] != "PreferNoSchedule")
 }
 
 /// Whether pods that leave this Node find another one.
@@ -56,7 +57,7 @@ fn cordon(kubectl: &Kubectl, node: &str) -> Result<()> {
         return Ok(());
     }
     let patch = json!({"metadata": {"annotations": {CORDONED: "update"}}, "spec": {"unschedulable": true}});
-    patch_node(kubectl, node, &patch)
+    kubectl.patch_node(node, &patch)
 }
 
 /// Lifts a cordon of ours; whether there was one.
@@ -66,11 +67,7 @@ pub(super) fn uncordon(kubectl: &Kubectl, node: &str) -> Result<bool> {
         return Ok(false);
     }
     let patch = json!({"metadata": {"annotations": {CORDONED: null}}, "spec": {"unschedulable": null}});
-    patch_node(kubectl, node, &patch).map(|()| true)
-}
-
-fn patch_node(kubectl: &Kubectl, node: &str, patch: &Value) -> Result<()> {
-    kubectl.run(&["patch", "node", node, "--type=merge", &format!("--patch={patch}")]).map(drop)
+    kubectl.patch_node(node, &patch).map(|()| true)
 }
 
 fn evict(kubectl: &Kubectl, node: &str, timeout: Duration, force: bool, cx: &Cx) -> Result<()> {

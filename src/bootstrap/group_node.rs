@@ -4,6 +4,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::condition::find_condition;
+
 /// The label of Nodes that joined by themselves, with the name of their group.
 pub(super) const GROUP: &str = "turnup.dev/group";
 /// Kubernetes, too, leaves pods for so long on a node that says nothing. Then the machine counts as
@@ -32,8 +34,7 @@ pub(super) fn find_nodes<'n>(nodes: &'n Value) -> Vec<GroupNode<'n>> {
 
 /// Since when the kubelet of this Node is silent.
 pub(super) fn silent_since(node: &Value) -> Option<Timestamp> {
-    let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-    let ready = conditions.find(|condition| condition["type"] == "Ready")?;
+    let ready = find_condition(node, "Ready")?;
     let since = ready["lastTransitionTime"].as_str().and_then(|time| time.parse().ok());
     // Without a time it is silent, but for an unknown time.
     (ready["status"] == "Unknown").then(|| since.unwrap_or(Timestamp::MAX))

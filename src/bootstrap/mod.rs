@@ -11,6 +11,7 @@ mod authority;
 pub mod base_config;
 pub mod cloud_resources;
 mod component;
+mod condition;
 mod configuration;
 mod contents;
 mod control_plane;
@@ -69,6 +70,7 @@ mod usual_facts;
 mod version_skew;
 
 pub use api::{KUBECONFIG, Kubectl, kubectl};
+pub use condition::{find_condition, is_ready};
 pub use csr_approver::{PendingCsr, PendingCsrs, Policy, find_pending, run as run_csr_approver};
 pub use exec_credential::sign_credential;
 pub use group_tokens::{JoinToken, find_summaries as find_join_tokens};

@@ -5,7 +5,6 @@
 //! It decides when and around what; cordon and drain are `drain`'s part, the change the caller's.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -16,7 +15,9 @@ use crate::error::{Class, Error, Result};
 use crate::phase::{Cx, Turns};
 
 use super::api::Kubectl;
+use super::condition::is_ready;
 use super::drain;
+use super::latest::Latest;
 
 /// How long nodes and pods may take to be well again.
 const WELL_WITHIN: Duration = Duration::from_mins(5);
@@ -34,11 +35,11 @@ pub(super) struct RollingUpdate {
     /// The turns of workers; control-plane hosts have those of etcd.
     pub(super) turns: Turns,
     /// What was wrong before the first node was changed: it stops nothing.
-    before: OnceLock<BTreeSet<String>>,
+    before: Latest<BTreeSet<String>>,
 }
 
 /// Whether a host's changes interrupt its pods.
-pub(super) fn interrupts_pods(changes: &[Change]) -> bool {
+fn interrupts_pods(changes: &[Change]) -> bool {
     changes.iter().any(|change| match (change.verb, change.kind.as_str()) {
         (Verb::Update | Verb::Replace, "binary") => {
             PROGRAMS.iter().any(|program| change.name.rsplit('/').next() == Some(program))
@@ -56,13 +57,17 @@ fn restarts(changes: &[Change]) -> bool {
 impl RollingUpdate {
     pub(super) fn new(settings: &UpdateSettings) -> Self {
         let turns = Turns::new(settings.max_unavailable, settings.pause);
-        Self { settings: settings.clone(), turns, before: OnceLock::new() }
+        Self { settings: settings.clone(), turns, before: Latest::default() }
     }
 
     /// The drain that would come before these changes of a node, for a plan.
     pub(super) fn preview(&self, node: &str, changes: &[Change]) -> Option<Change> {
-        let drains = self.settings.drain_timeout.is_some() && interrupts_pods(changes);
-        drains.then(|| Change::new(Verb::Run, "drain", node))
+        self.drain_timeout(changes).map(|_| Change::new(Verb::Run, "drain", node))
+    }
+
+    /// How long pods may take to leave a node before these changes; none where they stay.
+    fn drain_timeout(&self, changes: &[Change]) -> Option<Duration> {
+        self.settings.drain_timeout.filter(|_| interrupts_pods(changes))
     }
 
     /// Changes a node in its turn.
@@ -76,51 +81,49 @@ impl RollingUpdate {
     ) -> Result<()> {
         // A control plane that does not answer is one that this run may mend.
         let answers = kubectl.is_ready();
+        let judged = answers && self.settings.validate;
+        let before = judged.then(|| self.before.get(Duration::MAX, || look(kubectl))).transpose()?;
         if answers {
-            let before = look(kubectl)?;
-            self.before.get_or_init(|| before);
             cx.excuse(|| self.drain(kubectl, node, changes, cx))?;
         }
         change()?;
         if answers {
             uncordon(kubectl, node, cx)?;
-            if self.settings.validate && restarts(changes) {
-                cx.excuse(|| self.wait_until_well(kubectl, node, cx))?;
+            if let Some(before) = before.filter(|_| restarts(changes)) {
+                cx.excuse(|| wait_until_well(kubectl, node, &before, cx))?;
             }
         }
         Ok(())
     }
 
     fn drain(&self, kubectl: &Kubectl, node: &str, changes: &[Change], cx: &Cx) -> Result<()> {
-        let Some(timeout) = self.settings.drain_timeout.filter(|_| interrupts_pods(changes)) else { return Ok(()) };
+        let Some(timeout) = self.drain_timeout(changes) else { return Ok(()) };
         if !drain::has_room(&kubectl.get(&["nodes"])?, node) {
             cx.progress(format!("not draining {node}: no other node takes pods"));
             return Ok(());
         }
         drain::drain(kubectl, node, timeout, self.settings.force_drain, cx)
     }
+}
 
-    fn wait_until_well(&self, kubectl: &Kubectl, node: &str, cx: &Cx) -> Result<()> {
-        let (start, nothing) = (Instant::now(), BTreeSet::new());
-        let before = self.before.get().unwrap_or(&nothing);
-        loop {
-            let worse = match look(kubectl) {
-                Ok(now) => now.difference(before).cloned().collect(),
-                Err(error) if error.class() == Class::Transient => vec![error.message().to_owned()],
-                Err(error) => return Err(error),
-            };
-            if worse.is_empty() {
-                return Ok(());
-            }
-            if start.elapsed() > WELL_WITHIN {
-                let message = format!("the cluster is not well after the change of {node}; no other node was changed");
-                let error = worse.iter().take(8).fold(Error::precondition(message), Error::evidence);
-                return Err(
-                    error.hint("turnup status; or, without this check: turnup up --set phase2.update.validate=n")
-                );
-            }
-            cx.sleep(POLL_INTERVAL)?;
+/// Waits until nothing is wrong that was not wrong before.
+fn wait_until_well(kubectl: &Kubectl, node: &str, before: &BTreeSet<String>, cx: &Cx) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        let worse = match look(kubectl) {
+            Ok(now) => now.difference(before).cloned().collect(),
+            Err(error) if error.class() == Class::Transient => vec![error.message().to_owned()],
+            Err(error) => return Err(error),
+        };
+        if worse.is_empty() {
+            return Ok(());
         }
+        if start.elapsed() > WELL_WITHIN {
+            let message = format!("the cluster is not well after the change of {node}; no other node was changed");
+            let error = worse.iter().take(8).fold(Error::precondition(message), Error::evidence);
+            return Err(error.hint("turnup status; or, without this check: turnup up --set phase2.update.validate=n"));
+        }
+        cx.sleep(POLL_INTERVAL)?;
     }
 }
 
@@ -152,10 +155,6 @@ fn look(kubectl: &Kubectl) -> Result<BTreeSet<String>> {
 fn find_ills(nodes: &Value, workloads: &Value) -> BTreeSet<String> {
     let items = |list: &'_ Value| list["items"].as_array().cloned().unwrap_or_default();
     let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let is_ready = |node: &Value| {
-        let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-        conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
-    };
     let silent = items(nodes).into_iter().filter(|node| !is_ready(node));
     let lacking = items(workloads).into_iter().filter(|workload| count_missing(workload) > 0);
     let of_nodes = silent.map(|node| format!("node {} is not Ready", name(&node)));

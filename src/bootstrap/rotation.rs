@@ -19,7 +19,7 @@ use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::{Host, Inventory, Role};
 use crate::parallel;
-use crate::phase::StepId;
+use crate::phase::is_up_to_date;
 use crate::state::{State, Store};
 
 use super::host_connection::HostConnection;
@@ -27,6 +27,7 @@ use super::keyset::{ItemState, Keyset, KeysetName};
 use super::node_config::find_written;
 use super::node_context::NodeContext;
 use super::pki::{Pki, end_of};
+use super::same_runtime::MAKE_NODES;
 
 /// How many hosts are asked at once.
 const PARALLEL: usize = 16;
@@ -45,6 +46,16 @@ pub enum RotationStep {
 impl RotationStep {
     /// All of them, in the order of a rotation.
     pub const ALL: [Self; 3] = [Self::Create, Self::Promote, Self::Distrust];
+
+    /// The command's word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Promote => "promote",
+            Self::Distrust => "distrust",
+        }
+    }
 }
 
 /// An item as it is listed.
@@ -124,11 +135,11 @@ pub fn authorities(store: &Store) -> Result<Vec<AuthorityItem>> {
 /// Makes a new item, which the next run lets every verifier trust. Returns its number.
 pub fn create(cluster: &Cluster, name: KeysetName) -> Result<u32> {
     let pki = Pki::of(cluster);
-    if pki.files_of(name, pki.keyset(name)?.primary()).is_empty() {
+    let before = pki.keyset(name)?;
+    if pki.files_of(name, before.primary()).is_empty() {
         let message = format!("{name} has no item yet: the first run makes it");
         return Err(Error::precondition(message).hint("turnup up"));
     }
-    let before = pki.keyset(name)?;
     let keyset = before.create(name, Timestamp::now())?;
     let id = before.next();
     pki.make_item(name, id, &cluster.settings.name)?;
@@ -179,10 +190,8 @@ fn require(
     keyset: &Keyset,
     id: u32,
 ) -> Result<()> {
-    let what = match verb {
-        RotationStep::Distrust => format!("{name}: item {id} cannot be distrusted yet"),
-        RotationStep::Create | RotationStep::Promote => format!("{name}: item {id} cannot be promoted yet"),
-    };
+    let did = if verb == RotationStep::Distrust { "distrusted" } else { "promoted" };
+    let what = format!("{name}: item {id} cannot be {did} yet");
     let inventory = cluster.inventory()?;
     let behind = find_behind(cluster, &inventory)?;
     if !behind.is_empty() {
@@ -203,10 +212,7 @@ fn require(
     if unseen.is_empty() || confirmed {
         return Ok(());
     }
-    let next = match verb {
-        RotationStep::Distrust => format!("turnup keyset distrust {name} {id} --confirmed"),
-        RotationStep::Create | RotationStep::Promote => format!("turnup keyset promote {name} {id} --confirmed"),
-    };
+    let next = format!("turnup keyset {} {name} {id} --confirmed", verb.name());
     let error = Error::precondition(format!("{what} without --confirmed: what uses it elsewhere turnup does not see"));
     Err(error.evidence_of(unseen).hint(format!("docs/certificates.md has each check; then: {next}")))
 }
@@ -282,11 +288,9 @@ fn find_fault(context: &NodeContext, state: &State, host: &Host) -> Result<Optio
     if find_written(&context.cluster, &host.name)?.is_none_or(|written| written != computed) {
         return Ok(Some("its node config has changed"));
     }
-    let step = if host.role == Role::ControlPlane { "control-plane" } else { "join" };
-    let id = StepId::new("bootstrap", step).on(&host.name).to_string();
-    let inputs = context.node_inputs(Some(&host.name))?;
-    let is_applied =
-        !state.open.contains_key(&id) && state.steps.get(&id).is_some_and(|record| record.digest == inputs.digest());
+    let [control_plane, join] = MAKE_NODES;
+    let step = if host.role == Role::ControlPlane { control_plane } else { join };
+    let is_applied = is_up_to_date(state, &step.on(&host.name), &context.node_inputs(Some(&host.name))?);
     Ok((!is_applied).then_some("its node config was not applied"))
 }
 

@@ -103,7 +103,7 @@ impl Action for Artifacts {
         let lock = Lock::load(&self.0.cluster.work_dir)?;
         let inputs = self.0.cluster.inputs(&["phase2.kubernetes_version", "phase2.artifacts"]);
         let images = self.0.cluster.read_images()?;
-        let selection = self.0.cluster.select_artifacts()?;
+        let selection = self.0.cluster.select_from(&lock)?;
         let required: Vec<String> = selection.required().map(Artifact::id).collect();
         Ok(inputs
             .with("cluster.lock.json", lock.to_text()?)

@@ -19,7 +19,7 @@ use crate::inventory::Host;
 use crate::phase::What;
 use crate::provision::{self, Made, Volumes, local};
 
-use super::run::{ClusterSession, open_cluster};
+use super::run::{ClusterSession, open_cluster, take_lock};
 use super::{Global, Printer};
 
 /// How long a cloud may take to delete everything.
@@ -137,8 +137,7 @@ fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
 /// to be kept anyway: once the machines are gone, no controller deletes it.
 fn look_into(session: &ClusterSession, printer: &Printer, forget: bool) -> Result<CloudResources> {
     let cluster = &session.cluster;
-    let lock = cluster.store.lock("turnup down")?;
-    lock.takeover().inspect(|message| printer.remark(message));
+    let _lock = take_lock(&cluster.store, "turnup down", printer)?;
     match find_cloud_resources(cluster, if forget { Duration::ZERO } else { RECOVERY }) {
         Err(error) if error.class() == Class::Interrupted => Err(error),
         Err(_) if forget => Ok(CloudResources::default()),

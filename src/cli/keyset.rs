@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::report::Table;
 
-use super::run::open_cluster;
+use super::run::{open_cluster, take_lock};
 use super::{Global, Printer};
 
 /// The name and version of the JSON.
@@ -81,8 +81,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         return show(&rotation::list(&cluster, &names)?, printer);
     }
     require_directory(&cluster)?;
-    let lock = cluster.store.lock("turnup keyset")?;
-    lock.takeover().inspect(|message| printer.remark(message));
+    let lock = take_lock(&cluster.store, "turnup keyset", printer)?;
     let (verb, name, item) = match &args.what {
         What::Create { name } => (RotationStep::Create, *name, rotation::create(&cluster, *name)?),
         What::Promote(Chosen { name, item, confirmed }) => {
@@ -108,13 +107,8 @@ fn require_directory(cluster: &Cluster) -> Result<()> {
 fn tell(verb: RotationStep, name: KeysetName, item: u32, printer: &Printer) -> Result<()> {
     let restarts = rotation::restarts(name, verb);
     if printer.is_json() {
-        let did = match verb {
-            RotationStep::Create => "create",
-            RotationStep::Promote => "promote",
-            RotationStep::Distrust => "distrust",
-        };
         return printer.json(&json!({
-            "schema": SCHEMA, "did": did, "keyset": name.name(), "item": item, "restarts": restarts,
+            "schema": SCHEMA, "did": verb.name(), "keyset": name.name(), "item": item, "restarts": restarts,
         }));
     }
     let did = match verb {

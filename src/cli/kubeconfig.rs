@@ -13,9 +13,9 @@ use crate::bootstrap::{KUBECONFIG, seal};
 use crate::cluster::Cluster;
 use crate::config::{parse_duration, people};
 use crate::error::{Context as _, Error, Result};
-use crate::state::{ClusterLock, Credential, JournalEntry};
+use crate::state::{Credential, JournalEntry};
 
-use super::run::open_cluster;
+use super::run::{open_cluster, take_lock};
 use super::{Global, Printer};
 
 /// The life of a break-glass credential that says nothing else, and the longest.
@@ -106,18 +106,12 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let cluster = open_cluster(global)?;
     let Some(to) = &args.to else {
         let inventory = cluster.inventory()?;
-        let _lock = take_lock(&cluster, printer)?;
+        let _lock = take_lock(&cluster.store, "turnup kubeconfig", printer)?;
         write_kubeconfig(&cluster, &inventory)?;
         return printer.line(&cluster.store.path(KUBECONFIG).display().to_string());
     };
     let order = order(args, &cluster, printer)?;
     issue(args, order, &cluster, to, printer)
-}
-
-fn take_lock(cluster: &Cluster, printer: &Printer) -> Result<ClusterLock> {
-    let lock = cluster.store.lock("turnup kubeconfig")?;
-    lock.takeover().inspect(|message| printer.remark(message));
-    Ok(lock)
 }
 
 impl Args {
@@ -175,7 +169,7 @@ fn hours(life: Duration) -> String {
 /// Makes it, records it, and only then lets it out.
 fn issue(args: &Args, order: CredentialRequest, cluster: &Cluster, to: &Path, printer: &Printer) -> Result<()> {
     let inventory = cluster.inventory()?;
-    let lock = take_lock(cluster, printer)?;
+    let lock = take_lock(&cluster.store, "turnup kubeconfig", printer)?;
     refuse_to_overwrite(to)?;
     let (kubeconfig, mut credential) = order.issue(cluster, &inventory)?;
     let sealed = args.is_sealed().then(|| seal::seal(&kubeconfig, &args.seal, &args.seal_file, &cluster.work_dir));

@@ -20,7 +20,14 @@ use crate::state::{ClusterLock, Store};
 use super::phase_name::PhaseName;
 use super::state::only_cluster;
 use super::trust;
-use super::{Global, OutputFormat};
+use super::{Global, OutputFormat, Printer};
+
+/// The lock of a cluster for a command; tells of an owner that died with it.
+pub(super) fn take_lock(store: &Store, command: &str, printer: &Printer) -> Result<ClusterLock> {
+    let lock = store.lock(command)?;
+    lock.takeover().inspect(|message| printer.remark(message));
+    Ok(lock)
+}
 
 /// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may
 /// go on after a crash.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::inventory::Role;
 use crate::inventory::is_label;
 
-use super::run::open_cluster;
+use super::run::{open_cluster, take_lock};
 use super::{Global, Printer};
 
 /// Below the options.
@@ -130,8 +130,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         kube_reserved: BTreeMap::new(),
     };
     groups::require_own_labels(&group.name, group.labels.keys())?;
-    let lock = cluster.store.lock("turnup user-data")?;
-    lock.takeover().inspect(|message| printer.remark(message));
+    let lock = take_lock(&cluster.store, "turnup user-data", printer)?;
     let token = groups::admit(&cluster, &group)?;
     let join = user_data::JoinParams { api_host: inventory.api.host_for_nodes(), token: &token };
     let text = user_data::render(&cluster, &cluster.resolved()?, &facts, &group, join)?;

@@ -65,7 +65,12 @@ pub fn artifact_sources(settings: &Settings) -> Result<Sources> {
 impl Cluster {
     /// Every artifact of the cluster's version; the images of addons that are on are required.
     pub fn select_artifacts(&self) -> Result<Selection> {
-        let mut selection = Lock::load(&self.work_dir)?.select(&self.settings.kubernetes_version)?;
+        self.select_from(&Lock::load(&self.work_dir)?)
+    }
+
+    /// The same of a lock file that is read already.
+    pub fn select_from(&self, lock: &Lock) -> Result<Selection> {
+        let mut selection = lock.select(&self.settings.kubernetes_version)?;
         for addon in Addon::all(&self.source)?.iter().filter(|addon| addon.is_on(&self.settings.addons)) {
             selection.require_image(&addon.image);
         }

@@ -28,7 +28,7 @@ pub use event::{Event, PartKind, PathPart, SCHEMA, Sink, Tasks, What, schema};
 pub use host_access::{HostAccess, HostFacts};
 pub use inputs::Inputs;
 pub use manifest::{Manifest, RunsOn, Scope, Step};
-pub use plan::{Decision, PhasePlan, PlannedStep, plan};
+pub use plan::{Decision, PhasePlan, PlannedStep, is_up_to_date, plan};
 pub use plan_guard::ApprovedPlan;
 pub use review::{Condition, StepStatus, review};
 pub use turns::Turns;

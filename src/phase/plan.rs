@@ -90,6 +90,12 @@ pub(super) fn judge(state: &State, id: &StepId, action: &dyn Action, host: Optio
     })
 }
 
+/// Whether the last run of a step ended well, with these inputs; what it made is not looked at.
+#[must_use]
+pub fn is_up_to_date(state: &State, id: &StepId, inputs: &Inputs) -> bool {
+    reason_without_looking(state, &id.to_string(), inputs).is_none()
+}
+
 fn reason_without_looking(state: &State, id: &str, inputs: &Inputs) -> Option<String> {
     if let Some(why) = reason_of_record(state, id) {
         return Some(why);

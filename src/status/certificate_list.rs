@@ -1,7 +1,6 @@
 //! The list behind `turnup certificates`: every certificate that the cluster's directory knows of,
 //! whose it is, who signed it, where it is and who renews it. It asks no host.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,11 +15,10 @@ use crate::bootstrap::{ItemState, KeysetName};
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::inventory::Inventory;
-use crate::node::NodeConfig;
 use crate::node::node_config::Content;
 use crate::state::{Credential, Store};
 
-use super::certificates::{CertificateLife, files_here, level};
+use super::certificates::{Certificate, CertificateLife, HERE, describe, files_here, level};
 
 /// The name and version of its JSON; it grows only by new fields.
 pub(crate) const SCHEMA: &str = "turnup.certificates/1";
@@ -111,7 +109,7 @@ impl CertificateList {
             store: &cluster.store,
             authorities: rotation::authorities(&cluster.store)?,
             hosts: inventory.as_ref().map(host_names).unwrap_or_default(),
-            configs: inventory.as_ref().map(|inventory| configs(cluster, inventory)).transpose()?.unwrap_or_default(),
+            files: inventory.as_ref().map(|inventory| find_files(cluster, inventory)).transpose()?.unwrap_or_default(),
             now,
         };
         let mut certificates = Vec::new();
@@ -136,10 +134,18 @@ fn host_names(inventory: &Inventory) -> Vec<String> {
     inventory.hosts.iter().map(|host| host.name.clone()).collect()
 }
 
-fn configs(cluster: &Cluster, inventory: &Inventory) -> Result<BTreeMap<String, NodeConfig>> {
-    let mut found = BTreeMap::new();
+/// The files of hosts that may have a certificate, of some hundred that a host has.
+fn find_files(cluster: &Cluster, inventory: &Inventory) -> Result<Vec<(Place, Content)>> {
+    let may_have_one = |content: &Content| match content {
+        Content::Text(text) => text.contains("-----BEGIN CERTIFICATE"),
+        Content::Secret { .. } => true,
+        _ => false,
+    };
+    let mut found = Vec::new();
     for host in &inventory.hosts {
-        found.extend(find_written(cluster, &host.name)?.map(|config| (host.name.clone(), config)));
+        let files = find_written(cluster, &host.name)?.map(|config| config.files).unwrap_or_default();
+        let files = files.into_iter().filter(|file| may_have_one(&file.content));
+        found.extend(files.map(|file| (Place { host: host.name.clone(), path: file.path }, file.content)));
     }
     Ok(found)
 }
@@ -148,7 +154,7 @@ struct Reader<'a> {
     store: &'a Store,
     authorities: Vec<AuthorityItem>,
     hosts: Vec<String>,
-    configs: BTreeMap<String, NodeConfig>,
+    files: Vec<(Place, Content)>,
     now: Timestamp,
 }
 
@@ -164,24 +170,23 @@ impl Reader<'_> {
 
     fn list(&self, stem: &str, file: &str, text: &str, der: &[u8]) -> Option<ListedCertificate> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let validity = certificate.validity();
-        let (begins, ends) = (validity.not_before.timestamp(), validity.not_after.timestamp());
-        let subject = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
-        let groups = certificate.subject().iter_organization().filter_map(|name| name.as_str().ok());
+        let Certificate { subject, groups, ends, left_seconds, level, .. } =
+            describe(HERE, file, &certificate, self.now)?;
+        let begins = certificate.validity().not_before.timestamp();
         let issuer = self.authorities.iter().find(|one| one.has_signed(&certificate));
         let (owner, host) = self.owner(stem);
-        let (renewed_by, renewed_from) = self.renewal(stem, host.as_deref(), begins, ends, issuer);
+        let (renewed_by, renewed_from) = self.renewal(stem, host.as_deref(), begins, ends.as_second(), issuer);
         Some(ListedCertificate {
             owner,
             host,
-            subject: subject.unwrap_or_default().to_owned(),
-            groups: groups.map(str::to_owned).collect(),
+            subject,
+            groups,
             sans: hosts_of(&certificate),
             issuer: issuer.map(|one| format!("{} {}", one.keyset, one.id)),
             serial: certificate.raw_serial_as_string().replace(':', ""),
-            ends: Timestamp::from_second(ends).ok()?,
-            left_seconds: ends - self.now.as_second(),
-            level: level(begins, ends, self.now),
+            ends,
+            left_seconds,
+            level,
             file: Some(file.to_owned()),
             on_hosts: self.places(stem, text),
             renewed_by,
@@ -243,10 +248,10 @@ impl Reader<'_> {
             Content::Secret { name, .. } => name == stem || *name == format!("{stem}.conf"),
             _ => false,
         };
-        let all = self.configs.iter().flat_map(|(host, config)| config.files.iter().map(move |file| (host, file)));
-        all.filter(|(_, file)| !text.is_empty() && has(&file.content))
-            .map(|(host, file)| Place { host: host.clone(), path: file.path.clone() })
-            .collect()
+        if text.is_empty() {
+            return Vec::new();
+        }
+        self.files.iter().filter(|(_, content)| has(content)).map(|(place, _)| place.clone()).collect()
     }
 }
 

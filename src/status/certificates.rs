@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::state::Store;
 
 /// Where certificates of the cluster's own directory are.
-const HERE: &str = "here";
+pub(super) const HERE: &str = "here";
 
 /// How much of its life a certificate has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -89,6 +89,16 @@ pub(super) fn level(begins: i64, ends: i64, now: Timestamp) -> CertificateLife {
 pub(super) fn read(place: &str, file: &str, pem: &[u8], now: Timestamp) -> Option<Certificate> {
     let pem = Pem::iter_from_buffer(pem).flatten().find(|pem| pem.label == "CERTIFICATE")?;
     let (_, certificate) = X509Certificate::from_der(&pem.contents).ok()?;
+    describe(place, file, &certificate, now)
+}
+
+/// What is said of a certificate.
+pub(super) fn describe(
+    place: &str,
+    file: &str,
+    certificate: &X509Certificate<'_>,
+    now: Timestamp,
+) -> Option<Certificate> {
     let (begins, ends) = (certificate.validity().not_before.timestamp(), certificate.validity().not_after.timestamp());
     let subject = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
     let groups = certificate.subject().iter_organization().filter_map(|name| name.as_str().ok());

@@ -58,7 +58,10 @@ pub(super) fn ask(cluster: &Cluster, hosts: &[&Host]) -> Result<(Vec<ComponentDr
     let answers = parallel::map(hosts, PARALLEL, |host| ask_kubelet(cluster, &kubectl, host));
     let of_kubelets = hosts.iter().map(|host| format!("the kubelet of {}", host.name)).zip(answers);
     let control_planes: Vec<&Host> = hosts.iter().copied().filter(|host| host.role == Role::ControlPlane).collect();
-    let answers = parallel::map(&control_planes, PARALLEL, |host| ask_control_plane(cluster, host));
+    let manifest = cluster.store.read(KUBE_PROXY_MANIFEST)?.unwrap_or_default();
+    let kube_proxy = find_kube_proxy(&String::from_utf8_lossy(&manifest));
+    let ask_static_pods = |host: &&Host| ask_control_plane(cluster, host, kube_proxy.as_ref());
+    let answers = parallel::map(&control_planes, PARALLEL, ask_static_pods);
     let of_static_pods = control_planes.iter().map(|host| format!("the static pods of {}", host.name)).zip(answers);
     let (mut drifts, mut gaps) = (Vec::new(), Vec::new());
     for (what, answer) in of_kubelets.chain(of_static_pods) {
@@ -80,12 +83,11 @@ fn ask_kubelet(cluster: &Cluster, kubectl: &Kubectl, host: &Host) -> Result<Vec<
     Ok(name_drifts(host, "kubelet", compare_fields(declared, &said["kubeletconfig"])))
 }
 
-fn ask_control_plane(cluster: &Cluster, host: &Host) -> Result<Vec<ComponentDrift>> {
+fn ask_control_plane(cluster: &Cluster, host: &Host, kube_proxy: Option<&Value>) -> Result<Vec<ComponentDrift>> {
     let Some(node_config) = find_node_config(cluster, host)? else { return Ok(Vec::new()) };
     let port = cluster.settings.api_port.to_string();
     let said = cluster.ssh(host)?.timeout(TIMEOUT).run(&["sh", "-c", QUESTION, "sh", &port])?.stdout;
-    let of_addon = cluster.store.read(KUBE_PROXY_MANIFEST)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Ok(compare_answers(host, &node_config, of_addon.as_deref().and_then(find_kube_proxy).as_ref(), &said))
+    Ok(compare_answers(host, &node_config, kube_proxy, &said))
 }
 
 /// What the answers to [`QUESTION`] say otherwise than the node config and kube-proxy's

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::bootstrap::{KUBECONFIG, PendingCsrs, find_pending, kubectl};
+use crate::bootstrap::{KUBECONFIG, PendingCsrs, find_condition, find_pending, is_ready, kubectl};
 use crate::cluster::Cluster;
 use crate::error::Result;
 
@@ -68,13 +68,15 @@ impl Live {
 
 impl NodeStatus {
     fn read(node: &Value) -> Self {
-        let find = |list: &Value, kind: &str| {
-            list.as_array().and_then(|list| list.iter().find(|item| item["type"] == kind)).cloned()
+        let status = if is_ready(node) {
+            "Ready".to_owned()
+        } else {
+            let message = find_condition(node, "Ready").map(|ready| text(&ready["message"]));
+            format!("NotReady: {}", message.unwrap_or_default())
         };
-        let ready = find(&node["status"]["conditions"], "Ready").unwrap_or_default();
-        let is_ready = ready["status"] == "True";
-        let status = if is_ready { "Ready".to_owned() } else { format!("NotReady: {}", text(&ready["message"])) };
-        let address = find(&node["status"]["addresses"], "InternalIP").map(|address| text(&address["address"]));
+        let mut addresses = node["status"]["addresses"].as_array().into_iter().flatten();
+        let address =
+            addresses.find(|address| address["type"] == "InternalIP").map(|address| text(&address["address"]));
         let labels = node["metadata"]["labels"].as_object().cloned().unwrap_or_default();
         let roles = labels.keys().filter_map(|label| label.strip_prefix("node-role.kubernetes.io/"));
         Self {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::super::condition::find_condition;
 use super::super::token;
 
 /// Signs what kubelets serve with.
@@ -52,14 +53,12 @@ pub(in crate::bootstrap) fn is_decided(request: &Value) -> bool {
 
 /// Whether it is approved.
 pub(in crate::bootstrap) fn is_approved(request: &Value) -> bool {
-    let conditions = request["status"]["conditions"].as_array();
-    conditions.is_some_and(|conditions| conditions.iter().any(|condition| condition["type"] == "Approved"))
+    find_condition(request, "Approved").is_some()
 }
 
 /// Why it was denied.
 pub(super) fn denial(request: &Value) -> Option<&str> {
-    let mut conditions = request["status"]["conditions"].as_array()?.iter();
-    conditions.find(|condition| condition["type"] == "Denied")?["message"].as_str()
+    find_condition(request, "Denied")?["message"].as_str()
 }
 
 /// Whether it was made with a join token.

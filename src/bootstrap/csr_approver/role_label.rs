@@ -22,10 +22,10 @@ pub(super) fn give(kubectl: &Kubectl, policy: &Policy) -> Result<Vec<String>> {
     let [worker, control_plane] = [Role::Worker, Role::ControlPlane].map(of);
     let selector = format!("--selector={GROUP},!{worker},!{control_plane}");
     let nodes = kubectl.get(&["nodes", &selector])?;
-    let patch = json!({"metadata": {"labels": {worker: ""}}}).to_string();
+    let patch = json!({"metadata": {"labels": {worker: ""}}});
     let mut news = Vec::new();
     for name in find_workers(&nodes, policy) {
-        kubectl.run(&["patch", "node", name, "--type=merge", &format!("--patch={patch}")])?;
+        kubectl.patch_node(name, &patch)?;
         news.push(format!("labelled the node {name} as worker"));
     }
     Ok(news)

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::super::condition::find_condition;
 use super::super::group_node::{GONE_AFTER, GROUP, silent_since};
 use super::csr::{CLIENT, is_from_token, name_of};
 use super::request::Der;
@@ -85,8 +86,7 @@ fn issued(request: &Value) -> Option<(String, String, Timestamp)> {
     if spec["signerName"] != CLIENT || !is_from_token(request) {
         return None;
     }
-    let mut conditions = request["status"]["conditions"].as_array()?.iter();
-    let approved = conditions.find(|condition| condition["type"] == "Approved")?;
+    let approved = find_condition(request, "Approved")?;
     let der = Der::decode(spec["request"].as_str()?).ok()?;
     let node = der.read().ok()?.node()?.to_owned();
     let at = time(&approved["lastUpdateTime"]).or_else(|| time(&request["metadata"]["creationTimestamp"]))?;
