@@ -9,6 +9,8 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Map, Value};
 
+use crate::input::unify_line_ends;
+
 /// The setting.
 pub const HOSTS: &str = "phase1.baremetal.hosts";
 
@@ -58,13 +60,13 @@ const WORKER: [&str; 8] = ["worker", "workers", "node", "nodes", "kube-node", "a
 
 /// Reads a list of hosts, whichever form it has.
 pub fn read_hosts(text: &str) -> Result<HostList, String> {
-    // Terminals paste the end of a line as CR alone.
-    let text = &text.replace("\r\n", "\n").replace('\r', "\n");
+    let text = unify_line_ends(text);
     let text = text.trim_start_matches('\u{feff}').trim();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| is_content(line)).collect();
     let Some(first) = lines.first() else { return Err("there is no host in it".to_owned()) };
-    let mut list = if first.starts_with(['{', '[']) && serde_json::from_str::<Value>(text).is_ok() {
-        from_document(&serde_json::from_str(text).unwrap_or_default())?
+    let json = first.starts_with(['{', '[']).then(|| serde_json::from_str::<Value>(text).ok()).flatten();
+    let mut list = if let Some(document) = &json {
+        from_document(document)?
     } else if lines.iter().any(|line| is_section(line)) {
         from_ini(&lines)?
     } else if is_yaml(text) {
@@ -175,9 +177,13 @@ fn from_lines(lines: &[&str]) -> Result<HostList, String> {
 fn key_line(line: &str) -> Option<(String, String)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [place, kind, key, ..] = words.as_slice() else { return None };
-    let is_key = kind.starts_with("ssh-") || kind.starts_with("ecdsa-");
     let address = place.strip_prefix('[').map_or(*place, |rest| rest.split(']').next().unwrap_or_default());
-    (is_key && address.parse::<Ipv4Addr>().is_ok()).then(|| (address.to_owned(), format!("{kind} {key}")))
+    (is_key_type(kind) && address.parse::<Ipv4Addr>().is_ok()).then(|| (address.to_owned(), format!("{kind} {key}")))
+}
+
+/// Whether a word is the type of an SSH key, which stands before the key.
+fn is_key_type(word: &str) -> bool {
+    word.starts_with("ssh-") || word.starts_with("ecdsa-")
 }
 
 /// A host of a line; in an inventory of Ansible variables for other tools are usual.
@@ -185,7 +191,7 @@ fn host_of_line(line: &str, of_ansible: bool) -> Result<Host, String> {
     let mut host = Host::new();
     let mut words = words(line);
     while let Some(word) = words.next() {
-        if word.starts_with("ssh-") || word.starts_with("ecdsa-") {
+        if is_key_type(word) {
             let key = words.next().ok_or("the key is missing behind its type")?;
             put(&mut host, "host_key", &format!("{word} {key}"))?;
         } else if let Some((field, value)) = word.split_once('=') {
@@ -336,7 +342,7 @@ fn add_group(list: &mut HostList, name: &str, group: &Value, depth: usize) -> Re
         let mut object = Host::new();
         object.insert("name".into(), host.as_str().into());
         for (field, value) in variables.as_object().into_iter().flatten() {
-            if field_of(field).is_some_and(|field| field != "name") {
+            if field_of(field) != Some("name") {
                 object.insert(field.clone(), value.clone());
             }
         }
@@ -350,10 +356,7 @@ fn add_object(list: &mut HostList, group: Option<&str>, object: &Value) -> Resul
     let Some(members) = object.as_object() else { return Err(format!("`{object}` is no host: expected an object")) };
     let mut host = Host::new();
     let ssh = members.get("ssh").and_then(Value::as_object);
-    let ssh = ssh
-        .into_iter()
-        .flatten()
-        .map(|(field, value)| (format!("ssh_{field}").replace("ssh_host_key", "host_key"), value));
+    let ssh = ssh.into_iter().flatten().map(|(field, value)| (format!("ssh_{field}"), value));
     for (key, value) in members.iter().map(|(key, value)| (key.clone(), value)).chain(ssh) {
         let Some(field) = field_of(&key) else { continue };
         match value {

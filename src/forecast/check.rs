@@ -40,8 +40,9 @@ impl Verdict {
         problems.extend(settings.check_files(Path::new("")));
         problems.extend(settings.check_unused());
         let is_right = problems.iter().all(|problem| problem.level != ProblemLevel::Error);
-        problems.extend(is_right.then(|| find_old_gates(settings, source, state_dir)).flatten());
-        let refusal = is_right.then(|| find_refusal(settings, source, state_dir, purpose).err()).flatten();
+        let shadow = is_right.then(|| Cluster::shadow(settings, source.clone(), state_dir));
+        problems.extend(shadow.as_ref().and_then(|cluster| find_old_gates(settings, cluster.as_ref().ok()?)));
+        let refusal = shadow.and_then(|cluster| find_refusal(settings, source, state_dir, purpose, cluster).err());
         problems.extend(refusal.as_ref().map(|error| settings.as_problem(error)));
         Self { problems, refusal }
     }
@@ -78,14 +79,20 @@ impl Verdict {
 }
 
 /// Feature gates in the user's own overrides that the next version does not have.
-fn find_old_gates(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Option<Problem> {
+fn find_old_gates(settings: &Settings, cluster: &Cluster) -> Option<Problem> {
     settings.get(OVERRIDES).ok().filter(|file| !file.is_empty())?;
-    let cluster = Cluster::shadow(settings, source.clone(), state_dir).ok()?;
     settings.warn_of_gates(OVERRIDES, cluster.settings.overrides.gates())
 }
 
-/// The first thing that a phase would refuse before it begins.
-fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purpose: Purpose) -> Result<()> {
+/// The first thing that a phase would refuse before it begins; `shadow` is the cluster as it would
+/// become.
+fn find_refusal(
+    settings: &Settings,
+    source: &TreeSource,
+    state_dir: &Path,
+    purpose: Purpose,
+    shadow: Result<Cluster>,
+) -> Result<()> {
     // A tree of another kind describes no clusters, and the commands that work on one say what it
     // lacks.
     if [TARGET, "phase1.cluster_name", "phase2.kubernetes_version"]
@@ -95,9 +102,9 @@ fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purp
         return Ok(());
     }
     let typed = ClusterSettings::read(settings, Path::new(""))?;
-    if let Ok(cluster) = Cluster::shadow(settings, source.clone(), state_dir) {
-        bootstrap::require_same_runtimes(&cluster)?;
-        bootstrap::require_supported_hop(&cluster)?;
+    if let Ok(cluster) = &shadow {
+        bootstrap::require_same_runtimes(cluster)?;
+        bootstrap::require_supported_hop(cluster)?;
     }
     if purpose == Purpose::Nodes {
         return Ok(());
@@ -111,7 +118,7 @@ fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purp
         bootstrap::provision_phase(&Arc::new(cluster))?;
         Forecast::check(settings, source, state_dir)
     };
-    match Cluster::shadow(settings, source.clone(), state_dir).and_then(simulate) {
+    match shadow.and_then(simulate) {
         Err(error) if error.class() == Class::Config => Err(error),
         // What is wrong with other things than the configuration is said by the step that meets it.
         _ => Ok(()),

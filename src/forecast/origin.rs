@@ -143,13 +143,11 @@ impl<'a> Search<'a> {
             let ways = found.ok().flatten().unwrap_or_default();
             return self.origins.reached.entry(name.clone()).or_default().extend(ways);
         }
+        let refused = found.as_ref().err().and_then(|error| self.refused(trials, error));
         let (one, others): (Vec<Trial>, Vec<Trial>) = match found {
             Ok(Some(ways)) if self.is_explained(trials, &ways) => return,
             // What is refused is one setting's value, most often by itself.
-            Err(error) if self.refused(trials, &error).is_some() => {
-                let name = self.refused(trials, &error);
-                trials.iter().cloned().partition(|(one, _)| name.as_deref() == Some(one))
-            }
+            Err(_) if refused.is_some() => trials.iter().cloned().partition(|(one, _)| refused.as_ref() == Some(one)),
             _ => {
                 let (first, second) = trials.split_at(trials.len() / 2);
                 (first.to_vec(), second.to_vec())

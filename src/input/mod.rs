@@ -23,6 +23,11 @@ pub(crate) const KEYS: u64 = 1 << 20;
 /// the journal of a thousand hosts.
 pub(crate) const STATE: u64 = 512 << 20;
 
+/// The text with LF at the end of each line: other systems write CR LF, and terminals paste CR.
+pub(crate) fn unify_line_ends(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
 /// The bytes of a regular file that has no more than `most` of them.
 ///
 /// What kind of file it is and how large is asked of the open file before the first byte is read,

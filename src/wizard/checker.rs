@@ -5,7 +5,7 @@ use std::thread;
 
 use super::files::Files;
 use super::model::Model;
-use super::msg::Msg;
+use super::msg::{Effect, Msg};
 use super::update::update;
 use crate::config::Problem;
 
@@ -34,6 +34,14 @@ impl Checker {
     /// Whether a verdict is to be expected soon.
     pub(super) const fn is_running(&self) -> bool {
         self.running.is_some()
+    }
+
+    /// The answer to an effect that waits for the verdict on the answers as they are, where it is
+    /// being found out already.
+    pub(super) fn answer(&mut self, model: &Model, effect: &Effect) -> Option<Msg> {
+        let Effect::Check { then } = effect else { return None };
+        let (_, receiver) = self.running.take_if(|(revision, _)| *revision == model.revision)?;
+        Some(Msg::Checked { problems: receiver.recv().ok()?, then: then.clone() })
     }
 
     /// Takes the verdict when it is there; whether there is something to draw.

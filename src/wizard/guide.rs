@@ -186,17 +186,8 @@ fn ask(model: &Model, node: NodeId) -> Answer {
 }
 
 fn ask_profile(model: &Model) -> Answer {
-    let current = start_from::current(model).map(|preset| preset.name.as_str());
-    let option = |name: &str, label: &str, is_current| PickOption {
-        label: label.to_owned(),
-        value: name.to_owned(),
-        current: is_current,
-    };
-    let mut options: Vec<PickOption> = start_from::offered(model)
-        .map(|preset| option(&preset.name, &preset.name, current == Some(preset.name.as_str())))
-        .collect();
-    options.push(option(start_from::NONE, start_from::NONE, current.is_none()));
-    options_of(options)
+    let current = start_from::current_name(model);
+    options_of(start_from::names(model).map(|name| PickOption::word(name, current)).collect())
 }
 
 /// The cursor stands on what is so now.

@@ -12,11 +12,13 @@ use super::dialog::Dialog;
 use super::guide::Guide;
 use super::history::History;
 use super::keymap::KeyContext;
+use super::picture;
 use super::preset::Preset;
 use super::rows::{self, Row};
 use super::search::Index;
 use super::verdict::{LastCheck, judge_values};
 use crate::config::{self, Problem, ProblemLevel, Schema, TARGET};
+use crate::picture::Picture;
 
 /// The whole state.
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub(super) struct Model {
     pub(super) has_check: bool,
     /// What it has said last.
     verdict: Option<LastCheck>,
+    /// The picture below the guide's summary, and of which answers.
+    picture: Option<(u64, Option<Box<Picture>>)>,
     /// Leave as soon as the file is written.
     pub(super) leaving: bool,
     pub(super) history: History,
@@ -157,6 +161,7 @@ impl Model {
             problems: Vec::new(),
             has_check: false,
             verdict: None,
+            picture: None,
             leaving: false,
             history: History::default(),
             revision: 0,
@@ -207,6 +212,11 @@ impl Model {
         };
     }
 
+    /// The cluster that the answers describe, once the guide has come to its end.
+    pub(super) fn picture(&self) -> Option<&Picture> {
+        self.picture.as_ref()?.1.as_deref()
+    }
+
     /// Takes what the one check says of the answers as they are.
     pub(super) fn take_verdict(&mut self, problems: Vec<Problem>) {
         self.verdict = Some(LastCheck::new(self.revision, &self.schema, &self.config, problems.clone()));
@@ -232,6 +242,13 @@ impl Model {
         if self.rows_of != now {
             self.rows = rows::rows(self, self.place().menu);
             self.rows_of = now;
+        }
+        let is_drawn = self.guide.as_ref().is_some_and(Guide::is_at_end);
+        if is_drawn && self.picture.as_ref().is_none_or(|(revision, _)| *revision != self.revision) {
+            // A tree of other people describes no cluster.
+            let describes = self.form == Form::Object && !self.target().is_empty();
+            let picture = describes.then(|| picture::of(&self.schema, &self.config)).flatten();
+            self.picture = Some((self.revision, picture.map(Box::new)));
         }
         let last = self.rows.len().saturating_sub(1);
         if let Some(place) = self.places.last_mut() {

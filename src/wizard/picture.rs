@@ -3,19 +3,21 @@
 
 use std::sync::Arc;
 
-use super::model::{Form, Model};
-use crate::config::Settings;
+use kconfig::Config;
+
+use crate::config::{Schema, Settings};
 use crate::picture::{Glyphs, Picture};
 
-/// The picture, with a line between it and what stands above; nothing for a tree of other people,
-/// and while the answers cannot be read, which the summary tells in words.
-pub(super) fn lines(model: &Model, width: u16) -> Vec<String> {
-    if model.form != Form::Object || model.target().is_empty() {
-        return Vec::new();
-    }
-    let mut settings = Settings::from_defaults(Arc::clone(&model.schema));
-    settings.adopt(&model.config);
-    let glyphs = if model.ascii { Glyphs::ASCII } else { Glyphs::UNICODE };
-    let drawn = Picture::of(&settings, None).map(|picture| picture.lines(usize::from(width), glyphs));
+/// The picture of these answers; none while they cannot be read, which the summary tells in words.
+pub(super) fn of(schema: &Arc<Schema>, config: &Config<'_>) -> Option<Picture> {
+    let mut settings = Settings::from_defaults(Arc::clone(schema));
+    settings.adopt(config);
+    Picture::of(&settings, None).ok()
+}
+
+/// Its lines, with one between them and what stands above.
+pub(super) fn lines(picture: Option<&Picture>, is_ascii: bool, width: u16) -> Vec<String> {
+    let glyphs = if is_ascii { Glyphs::ASCII } else { Glyphs::UNICODE };
+    let drawn = picture.map(|picture| picture.lines(usize::from(width), glyphs));
     drawn.map(|drawn| [vec![String::new()], drawn].concat()).unwrap_or_default()
 }

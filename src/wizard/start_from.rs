@@ -24,6 +24,16 @@ pub(super) fn current(model: &Model) -> Option<&Preset> {
     offered(model).filter(|preset| !preset.answers.is_empty()).filter(holds).max_by_key(|preset| preset.answers.len())
 }
 
+/// Its name.
+pub(super) fn current_name(model: &Model) -> &str {
+    current(model).map_or(NONE, |preset| &preset.name)
+}
+
+/// The names of all choices.
+pub(super) fn names(model: &Model) -> impl Iterator<Item = &str> {
+    offered(model).map(|preset| preset.name.as_str()).chain([NONE])
+}
+
 /// What is said of a choice.
 pub(super) fn purpose(model: &Model, name: &str) -> String {
     let found = offered(model).find(|preset| preset.name == name);
@@ -32,10 +42,10 @@ pub(super) fn purpose(model: &Model, name: &str) -> String {
 
 /// Starts from another profile, or from none: the answers of the one before are forgotten.
 pub(super) fn choose(model: &mut Model, name: &str) {
-    let before = current(model).cloned();
-    if before.as_ref().map_or(NONE, |preset| &preset.name) == name {
+    if current_name(model) == name {
         return;
     }
+    let before = current(model).cloned();
     let after = offered(model).find(|preset| preset.name == name).cloned();
     let what = format!("the answers of the profile {name}");
     let changed = model.change(what, |config| {
@@ -55,6 +65,5 @@ pub(super) fn choose(model: &mut Model, name: &str) {
 
 /// All choices with what is said of them.
 pub(super) fn help(model: &Model) -> Vec<String> {
-    let names = offered(model).map(|preset| preset.name.as_str()).chain([NONE]);
-    names.map(|name| format!("{name}: {}", purpose(model, name))).collect()
+    names(model).map(|name| format!("{name}: {}", purpose(model, name))).collect()
 }

@@ -240,7 +240,7 @@ fn converse(
                     Some(Effect::Redraw) => screen.reopen()?,
                     Some(Effect::Check { then: None }) => checker.start(model, files),
                     Some(effect) => {
-                        next = files.carry_out(model, &effect);
+                        next = checker.answer(model, &effect).or_else(|| files.carry_out(model, &effect));
                         written |= next == Some(Msg::Saved);
                     }
                     None => {}

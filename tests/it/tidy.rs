@@ -39,7 +39,7 @@ const MODULES: &[(&str, &str)] = &[
     ("inventory", "config document format"),
     ("cloud", "artifacts config exec inventory unknown"),
     ("picture", "cloud config inventory"),
-    ("wizard", "config picture terminal"),
+    ("wizard", "config input picture terminal"),
     ("doctor", "artifacts cloud exec"),
     ("cluster", "artifacts cloud component config doctor document exec input inventory phase state"),
     (

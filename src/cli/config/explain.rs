@@ -6,7 +6,6 @@ use super::ConfigContext;
 use crate::config::format::Format;
 use crate::config::{Problem, ProblemLevel, Rule, Settings, Unused, WishWay};
 use crate::error::{Error, Result};
-use crate::forecast::{Purpose, Verdict};
 use kconfig::explain::Reason;
 
 pub(super) fn explain(context: &ConfigContext<'_>, name: &str) -> Result<()> {
@@ -92,8 +91,7 @@ fn find_way(context: &ConfigContext<'_>, wish: &str) -> Result<(WishWay, Vec<Pro
     let way = settings.why_not(name, value)?;
     let Some(steps) = way.steps.as_ref().filter(|steps| !steps.is_empty()) else { return Ok((way, Vec::new())) };
     let errors = |settings: &Settings| {
-        let verdict = Verdict::of(settings, &context.source, &context.global.state_dir, Purpose::Hosts);
-        let mut problems = verdict.problems;
+        let mut problems = context.verdict(settings).problems;
         problems.retain(|problem| problem.level == ProblemLevel::Error);
         problems
     };

@@ -235,6 +235,11 @@ impl ConfigContext<'_> {
         self.global.settings_or_default(&self.source)
     }
 
+    /// What the one check says of these settings.
+    fn verdict(&self, settings: &Settings) -> Verdict {
+        Verdict::of(settings, &self.source, &self.global.state_dir, Purpose::Hosts)
+    }
+
     /// The one check, of any settings: what `turnup config check` says of the file.
     fn check(&self) -> ConfigurationCheck {
         let (source, state_dir) = (self.source.clone(), self.global.state_dir.clone());

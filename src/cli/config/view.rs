@@ -10,7 +10,6 @@ use crate::config::{
     ExportFormat, Problem, ProblemLevel, Profile, Schema, Setting, SettingChange, Settings, json_schema,
 };
 use crate::error::{Class, Error, Result};
-use crate::forecast::{Purpose, Verdict};
 use crate::state::Store;
 
 /// Which settings.
@@ -114,7 +113,7 @@ pub(super) fn check(context: &ConfigContext<'_>) -> Result<()> {
         return Settings::load(path, &context.source).map(drop);
     };
     let settings = settings.with_overrides(&context.global.overrides())?;
-    let verdict = Verdict::of(&settings, &context.source, &context.global.state_dir, Purpose::Hosts);
+    let verdict = context.verdict(&settings);
     let problems = &verdict.problems;
     let errors = problems.iter().filter(|problem| problem.level == ProblemLevel::Error).count();
     if printer.is_json() {

@@ -138,7 +138,7 @@ pub(super) fn paste(model: &mut Model, text: &str) -> Option<Msg> {
         return None;
     }
     if lines.len() < 2 {
-        return Some(Msg::Type(text.trim_end_matches(['\r', '\n']).to_owned()));
+        return Some(Msg::Type(text.trim_end_matches('\n').to_owned()));
     }
     if matches!(model.dialogs.last(), Some(Dialog::Cell(_)))
         && let Some(at) = model.dialogs.iter().rposition(|dialog| matches!(dialog, Dialog::Items(_)))

@@ -11,6 +11,7 @@ use super::guide::Guide;
 use super::model::Model;
 use super::msg::{Effect, Msg};
 use super::preview::{FilePreview, Tab};
+use crate::input::unify_line_ends;
 
 pub(super) use self::menu::lock_reason;
 
@@ -31,9 +32,7 @@ pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
 fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
     match msg {
         Msg::Paste(text) => {
-            // Terminals paste the end of a line as CR alone.
-            let text = text.replace("\r\n", "\n").replace('\r', "\n");
-            let typed = dialog::paste(model, &text)?;
+            let typed = dialog::paste(model, &unify_line_ends(&text))?;
             return take(model, typed);
         }
         Msg::Save => return files::save(model),

@@ -196,6 +196,6 @@ fn summary_lines(model: &Model, theme: Theme, picture_width: u16) -> Vec<Line<'s
     let notices = model.problems.iter().filter(|problem| problem.level == ProblemLevel::Notice);
     lines.extend(notices.map(|problem| theme.problem(problem)));
     lines.extend(consequences.into_iter().map(Line::raw));
-    lines.extend(picture::lines(model, picture_width).into_iter().map(Line::raw));
+    lines.extend(picture::lines(model.picture(), model.ascii, picture_width).into_iter().map(Line::raw));
     lines
 }
