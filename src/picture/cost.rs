@@ -32,6 +32,13 @@ pub(crate) struct CostLine {
     pub(super) month: Option<f64>,
 }
 
+impl CostLine {
+    /// The price of a month in words.
+    pub(super) fn price(&self) -> String {
+        self.month.map_or_else(|| "no price known".to_owned(), |price| format!("{price:.2}"))
+    }
+}
+
 /// Whole cents.
 fn round(dollars: f64) -> f64 {
     (dollars * 100.0).round() / 100.0

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::Picture;
 use super::cost::Cost;
 use super::model::Zone;
+use super::text::Glyphs;
 
 const WIDTH: usize = 960;
 const MARGIN: usize = 20;
@@ -15,7 +16,7 @@ const LETTER: usize = 8;
 const PADDING: usize = 10;
 /// Zones in a row.
 const COLUMNS: usize = 3;
-const TIMES: &str = "×";
+const GLYPHS: Glyphs = Glyphs::UNICODE;
 
 const STYLE: &str = "text{font:13px monospace;fill:#1b1f24}.title{font-weight:bold}.dim{fill:#57606a}.alarm{fill:#b3261e;font-weight:bold}\
                      rect{fill:#ffffff;stroke:#57606a}.network{fill:#f3f6fa}.zone{fill:#ffffff}line{stroke:#57606a}";
@@ -50,16 +51,9 @@ impl Canvas {
         let room = (width - 2 * PADDING) / LETTER;
         for (row, (text, is_title)) in (1..).zip(lines) {
             let class = if *is_title { "title" } else { "dim" };
-            self.text(x + PADDING, y + row * LINE, class, &cut(text, room));
+            self.text(x + PADDING, y + row * LINE, class, &GLYPHS.cut(text, room));
         }
     }
-}
-
-fn cut(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
-        return text.to_owned();
-    }
-    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Text as XML has it; what XML cannot have at all is replaced.
@@ -112,10 +106,10 @@ impl Picture {
             let x = MARGIN + at * share + PADDING;
             canvas.down(x, top + LINE + 6, bottom);
             let room = (share - 2 * PADDING) / LETTER;
-            canvas.text(x + PADDING, top + 2 * LINE, "title", &cut(&door.heading(), room));
+            canvas.text(x + PADDING, top + 2 * LINE, "title", &GLYPHS.cut(&door.heading(), room));
             for (row, (text, is_alarm)) in (3..).zip(door.networks()) {
                 let class = if is_alarm { "alarm" } else { "dim" };
-                canvas.text(x + PADDING, top + row * LINE, class, &cut(&text, room));
+                canvas.text(x + PADDING, top + row * LINE, class, &GLYPHS.cut(&text, room));
             }
         }
         bottom
@@ -129,7 +123,7 @@ impl Picture {
         if !self.fixtures.is_empty() {
             let share = width / self.fixtures.len();
             for (at, fixture) in self.fixtures.iter().enumerate() {
-                let lines: Vec<(String, bool)> = fixture.lines(TIMES).into_iter().zip([true, false]).collect();
+                let lines: Vec<(String, bool)> = fixture.lines(GLYPHS.times).into_iter().zip([true, false]).collect();
                 let place = (MARGIN + PADDING + at * share, y);
                 inside.note(place, (share - PADDING, 2 * LINE + PADDING), "zone", &lines);
             }
@@ -145,9 +139,8 @@ impl Picture {
             }
             y += height + PADDING;
         }
-        let network = self.host_network.as_deref().unwrap_or_default();
         canvas.rect(MARGIN, top, WIDTH - 2 * MARGIN, y - top, "network");
-        canvas.text(MARGIN + PADDING, top + LINE, "title", format!("hosts {network}").trim_end());
+        canvas.text(MARGIN + PADDING, top + LINE, "title", &self.network_title());
         canvas.shapes.push_str(&inside.shapes);
         y
     }
@@ -158,7 +151,7 @@ fn zone_lines(zone: &Zone) -> Vec<(String, bool)> {
     let mut lines = vec![(zone.title(), true)];
     lines.retain(|(title, _)| !title.is_empty());
     for hosts in &zone.hosts {
-        lines.push((hosts.heading(TIMES), true));
+        lines.push((hosts.heading(GLYPHS.times), true));
         lines.extend(hosts.details().into_iter().map(|detail| (format!("\u{a0}\u{a0}{detail}"), false)));
     }
     lines
@@ -170,9 +163,8 @@ fn draw_cost(canvas: &mut Canvas, cost: &Cost, top: usize) -> usize {
     canvas.text(MARGIN, y, "title", &cost.sum());
     for line in &cost.lines {
         y += LINE;
-        let price = line.month.map_or_else(|| "no price known".to_owned(), |price| format!("{price:.2}"));
-        canvas.text(MARGIN + PADDING, y, "dim", &format!("{} {TIMES} {}", line.count, line.what));
-        canvas.text(MARGIN + 50 * LETTER, y, "dim", &price);
+        canvas.text(MARGIN + PADDING, y, "dim", &format!("{} {} {}", line.count, GLYPHS.times, line.what));
+        canvas.text(MARGIN + 50 * LETTER, y, "dim", &line.price());
     }
     for term in cost.terms() {
         y += LINE;
@@ -188,7 +180,7 @@ mod tests {
     #[test]
     fn text_of_others_stays_text() {
         assert_eq!(escape("<a href=\"x\">&\u{1}\u{ffff}"), "&lt;a href=&quot;x&quot;&gt;&amp;\u{fffd}\u{fffd}");
-        assert_eq!(cut("abcd", 4), "abcd");
-        assert_eq!(cut("abcde", 4), "abc…");
+        assert_eq!(GLYPHS.cut("abcd", 4), "abcd");
+        assert_eq!(GLYPHS.cut("abcde", 4), "abc…");
     }
 }

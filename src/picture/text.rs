@@ -21,7 +21,7 @@ pub(crate) struct Glyphs {
     corners: [&'static str; 4],
     branch: &'static str,
     last_branch: &'static str,
-    times: &'static str,
+    pub(super) times: &'static str,
     cut: char,
 }
 
@@ -45,7 +45,8 @@ impl Glyphs {
         cut: '…',
     };
 
-    fn cut(self, text: &str, width: usize) -> String {
+    /// The text, as much as fits into this width.
+    pub(super) fn cut(self, text: &str, width: usize) -> String {
         if text.chars().count() <= width {
             return text.to_owned();
         }
@@ -187,14 +188,18 @@ impl Picture {
         let width = width.max(NARROWEST);
         let mut lines = vec![glyphs.cut(&format!("{}: {}", self.title(), self.host_count()), width), String::new()];
         lines.extend(self.way_in(glyphs).into_iter().map(|line| glyphs.cut(&line, width)));
-        let title = self.host_network.as_ref().map_or_else(|| "hosts".to_owned(), |network| format!("hosts {network}"));
-        lines.extend(glyphs.boxed(&title, &self.inside(width - 4, glyphs), width, 0));
+        lines.extend(glyphs.boxed(&self.network_title(), &self.inside(width - 4, glyphs), width, 0));
         lines.push(glyphs.cut(&self.inner_networks(), width));
         if let Some(cost) = &self.cost {
             lines.push(String::new());
             lines.extend(cost_lines(cost, glyphs).into_iter().map(|line| glyphs.cut(&line, width)));
         }
         lines
+    }
+
+    /// The heading of the hosts' network.
+    pub(super) fn network_title(&self) -> String {
+        self.host_network.as_ref().map_or_else(|| "hosts".to_owned(), |network| format!("hosts {network}"))
     }
 
     /// The networks that the cluster has to itself.
@@ -244,8 +249,7 @@ fn cost_lines(cost: &Cost, glyphs: Glyphs) -> Vec<String> {
     let mut lines = vec![cost.sum()];
     for line in &cost.lines {
         let count = format!("{} {}", line.count, glyphs.times);
-        let price = line.month.map_or_else(|| "no price known".to_owned(), |price| format!("{price:.2}"));
-        lines.push(format!("  {count:>6} {:<40} {price:>14}", line.what));
+        lines.push(format!("  {count:>6} {:<40} {:>14}", line.what, line.price()));
     }
     lines.extend(cost.terms());
     lines
