@@ -458,7 +458,33 @@ impl ClusterSettings {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
+
+    /// Typed settings read as `default` from the defaults, and as `expected` after these changes.
+    /// Returns the changed settings.
+    #[track_caller]
+    pub(super) fn assert_reads<T: PartialEq + std::fmt::Debug>(
+        read: impl Fn(&Settings) -> Result<T>,
+        default: &T,
+        changes: &[(&str, &str)],
+        expected: &T,
+    ) -> Settings {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        assert_eq!(&read(&settings).unwrap(), default);
+        settings.set_all(changes).unwrap();
+        assert_eq!(&read(&settings).unwrap(), expected);
+        settings
+    }
+
+    /// Each of these values is refused for a reason with these words.
+    #[track_caller]
+    pub(super) fn assert_refused(settings: &Settings, cases: &[(&str, &str, &str)]) {
+        for (name, value, why) in cases {
+            let error = settings.clone().set_all(&[(name, value)]).unwrap_err().render();
+            assert!(error.contains(name) && error.contains(why), "{error}");
+        }
+    }
 
     #[test]
     fn unused_connections_are_taken() {

@@ -69,12 +69,10 @@ impl Default for PkiSettings {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
-    use crate::config::TreeSource;
+    use crate::cluster::tests::{assert_reads, assert_refused};
 
     #[test]
     fn each_setting_reaches_its_field() {
-        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
-        assert_eq!(PkiSettings::read(&settings).unwrap(), PkiSettings::default());
         let changes = [
             ("phase2.pki.leaf_lifetime", "720h"),
             ("phase2.pki.token_lifetime", "45m"),
@@ -83,7 +81,6 @@ mod tests {
             ("phase2.pki.ca_cert_file", "ca.crt"),
             ("phase2.pki.ca_key_file", "ca.key"),
         ];
-        settings.set_all(&changes).unwrap();
         let expected = PkiSettings {
             leaf_lifetime: Duration::from_hours(720),
             token_lifetime: Duration::from_mins(45),
@@ -92,18 +89,16 @@ mod tests {
             ca_cert_file: "ca.crt".into(),
             ca_key_file: "ca.key".into(),
         };
-        assert_eq!(PkiSettings::read(&settings).unwrap(), expected);
+        let mut settings = assert_reads(PkiSettings::read, &PkiSettings::default(), &changes, &expected);
         settings.set("phase2.pki.key_algorithm", "rsa-3072").unwrap();
         assert_eq!(PkiSettings::read(&settings).unwrap().key_algorithm, KeyAlgorithm::Rsa3072);
-        for (name, value, why) in [
+        let refused = [
             ("phase2.pki.leaf_lifetime", "23h", "less than a day"),
             ("phase2.pki.leaf_lifetime", "8760h", "must be shorter than 8760h (phase2.pki.ca_lifetime)"),
             ("phase2.pki.token_lifetime", "14m", "is shorter than 15m (phase2.host_timeout)"),
             ("phase2.pki.token_lifetime", "25h", "more than a day"),
             ("phase2.pki.ca_key_file", "", "needs its key"),
-        ] {
-            let error = settings.clone().set_all(&[(name, value)]).unwrap_err().render();
-            assert!(error.contains(name) && error.contains(why), "{error}");
-        }
+        ];
+        assert_refused(&settings, &refused);
     }
 }

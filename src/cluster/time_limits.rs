@@ -37,34 +37,29 @@ impl TimeLimits {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
-    use crate::config::TreeSource;
+    use crate::cluster::tests::{assert_reads, assert_refused};
 
     #[test]
     fn each_setting_reaches_its_field() {
-        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
         let minutes = Duration::from_mins;
         let default =
             TimeLimits { parallel_hosts: 10, host_timeout: minutes(15), timeout: minutes(90), addons: minutes(20) };
-        assert_eq!(TimeLimits::read(&settings).unwrap(), default);
         let changes = [
             ("phase2.parallel_hosts", "3"),
             ("phase2.host_timeout", "20m"),
             ("phase2.timeout", "1h"),
             ("phase3.timeout", "30m"),
         ];
-        settings.set_all(&changes).unwrap();
         let expected =
             TimeLimits { parallel_hosts: 3, host_timeout: minutes(20), timeout: minutes(60), addons: minutes(30) };
-        assert_eq!(TimeLimits::read(&settings).unwrap(), expected);
-        for (name, value, why) in [
+        let mut settings = assert_reads(TimeLimits::read, &default, &changes, &expected);
+        let refused = [
             ("phase2.host_timeout", "59s", "less than a minute"),
             ("phase3.timeout", "59s", "less than a minute"),
             ("phase2.host_timeout", "61m", "is longer than 1h (phase2.timeout)"),
             ("phase2.host_timeout", "31m", "phase2.pki.token_lifetime"),
-        ] {
-            let error = settings.clone().set_all(&[(name, value)]).unwrap_err().render();
-            assert!(error.contains(name) && error.contains(why), "{error}");
-        }
+        ];
+        assert_refused(&settings, &refused);
         settings.set_all(&[("phase2.parallel_hosts", "1")]).unwrap();
         let several = settings.set_all(&[("phase1.control_plane.count", "3")]).unwrap_err().render();
         assert!(several.contains("of 3 members of etcd"), "{several}");

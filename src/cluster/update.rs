@@ -35,11 +35,10 @@ impl UpdateSettings {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
-    use crate::config::TreeSource;
+    use crate::cluster::tests::assert_reads;
 
     #[test]
     fn each_setting_reaches_its_field() {
-        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
         let default = UpdateSettings {
             max_unavailable: 1,
             drain_timeout: Some(Duration::from_mins(10)),
@@ -47,7 +46,6 @@ mod tests {
             pause: Duration::from_secs(5),
             validate: true,
         };
-        assert_eq!(UpdateSettings::read(&settings).unwrap(), default);
         let changes = [
             ("phase2.update.max_unavailable", "3"),
             ("phase2.update.drain_timeout", "90s"),
@@ -55,7 +53,6 @@ mod tests {
             ("phase2.update.pause", "0s"),
             ("phase2.update.validate", "n"),
         ];
-        settings.set_all(&changes).unwrap();
         let expected = UpdateSettings {
             max_unavailable: 3,
             drain_timeout: Some(Duration::from_secs(90)),
@@ -63,7 +60,7 @@ mod tests {
             pause: Duration::ZERO,
             validate: false,
         };
-        assert_eq!(UpdateSettings::read(&settings).unwrap(), expected);
+        let mut settings = assert_reads(UpdateSettings::read, &default, &changes, &expected);
         settings.set_all(&[("phase2.update.drain", "n")]).unwrap();
         let update = UpdateSettings::read(&settings).unwrap();
         assert_eq!((update.drain_timeout, update.force_drain), (None, false));
