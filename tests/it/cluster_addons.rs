@@ -34,11 +34,16 @@ fn image(site: &Site, workload: &str) -> String {
     site.kubectl(&["get", workload, "--namespace=kube-system", path])
 }
 
+/// The image of test pods, which every host has. It has the cluster's own version; a node's status
+/// names it only some time after the host has it.
+pub(crate) fn agnhost(site: &Site) -> String {
+    image(site, "daemonset/kube-proxy").replace("kube-proxy", "agnhost")
+}
+
 /// A kind and an object of it, a namespace and what is in it: all in one go.
 fn own_manifests_are_applied(site: &Site) {
     let coredns = image(site, "deployment/coredns");
-    // The probe's image has the cluster's own version.
-    let agnhost = image(site, "daemonset/kube-proxy").replace("kube-proxy", "agnhost");
+    let agnhost = agnhost(site);
     let write = |name: &str, text: &str| fs_err::write(site.dir.join("shop").join(name), text).unwrap();
     write(
         "a-object.yaml",

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde_json::json;
 
+use crate::cluster_addons::agnhost;
 use crate::cluster_support::Site;
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
@@ -29,13 +30,11 @@ fn address(site: &Site, host: &str) -> String {
 
 /// Starts a pod on this node that only has agnhost.
 fn start_pod(site: &Site, node: &str) {
-    let images = site.kubectl(&["get", "node", node, "--output=jsonpath={.status.images[*].names[*]}"]);
-    let agnhost = images.split(' ').find(|name| name.contains("agnhost")).unwrap();
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("on-{node}")},
         "spec": {
             "nodeName": node, "tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "agnhost", "image": agnhost, "imagePullPolicy": "Never", "args": ["pause"]}],
+            "containers": [{"name": "agnhost", "image": agnhost(site), "imagePullPolicy": "Never", "args": ["pause"]}],
         },
     });
     let file = site.dir.join("pod.json");

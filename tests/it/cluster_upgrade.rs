@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::cluster_addons::agnhost;
 use crate::cluster_support::{Events, Site, TIMEOUT, say};
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
@@ -20,12 +21,10 @@ const NEW: &str = "1.36.3";
 const SOON: Duration = Duration::from_mins(5);
 
 /// A Deployment of agnhost's web server with a budget of so many pods that must stay.
-fn start_shop(site: &Site, node: &str, replicas: u32, min_available: u32) {
-    let images = site.kubectl(&["get", "node", node, "--output=jsonpath={.status.images[*].names[*]}"]);
-    let agnhost = images.split(' ').find(|name| name.contains("agnhost")).unwrap();
+fn start_shop(site: &Site, replicas: u32, min_available: u32) {
     let labels = json!({"app": "shop"});
     let container = json!({
-        "name": "shop", "image": agnhost, "imagePullPolicy": "Never", "args": ["netexec", "--http-port=8080"],
+        "name": "shop", "image": agnhost(site), "imagePullPolicy": "Never", "args": ["netexec", "--http-port=8080"],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": 8080}, "periodSeconds": 1},
     });
     let spread = json!({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
@@ -98,7 +97,7 @@ fn order(events: &Events, wanted: &[(&str, &str, &str)]) {
 /// One worker at a time is drained, changed and uncordoned, and the shop never closes.
 pub(crate) fn workers_are_drained_one_by_one(site: &Site, workers: &[&str], change: &[&str]) {
     let min_available = u32::try_from(workers.len() - 1).unwrap();
-    start_shop(site, workers[0], min_available + 1, min_available);
+    start_shop(site, min_available + 1, min_available);
     let words: Vec<&str> = ["config", "set"].into_iter().chain(change.iter().copied()).collect();
     site.ok(&words);
     let plan = site.ok(&["plan"]).out;
@@ -134,7 +133,7 @@ fn versions(site: &Site) -> Vec<(String, String)> {
 
 /// A budget that allows nothing stops the update before its node is changed.
 fn a_budget_stops_the_update(site: &Site, workers: &[&str]) {
-    start_shop(site, workers[0], 3, 3);
+    start_shop(site, 3, 3);
     site.ok(&["config", "set", &format!("phase2.kubernetes_version={NEW}"), "phase2.update.drain_timeout=20s"]);
     let done = site.fails(4, &["up"]);
     assert!(done.err.contains("did not go within") && done.err.contains("pod default/shop-"), "{done}");
