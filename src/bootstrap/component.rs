@@ -105,6 +105,7 @@ fn digest_of(content: &Content) -> String {
     match content {
         Content::Text(text) | Content::Base64(text) => unknown::digest(text),
         Content::Yaml(value) => unknown::digest(&yaml::render(value)),
+        Content::Symlink(target) => target.clone(),
         Content::Url { sha256, .. } | Content::Secret { sha256, .. } => sha256.clone(),
     }
 }

@@ -65,6 +65,12 @@ impl<'a> Contents<'a> {
         self.push(path, 0o600, owner, Content::Secret { name: name.to_owned(), sha256 });
     }
 
+    /// A symbolic link, which the host itself changes later.
+    pub(super) fn initial_link(&mut self, path: &str, target: &str) {
+        let file = File::new(path, 0o600, 0, Content::Symlink(target.to_owned()));
+        self.list.push(File { initial: true, ..file });
+    }
+
     fn pki_text(&self, file: &str) -> Result<String> {
         let (name, ending) = file.rsplit_once('.').unwrap_or((file, ""));
         self.pki.text(name, ending)

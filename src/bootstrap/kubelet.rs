@@ -239,6 +239,9 @@ impl Agents<'_> {
             layout::KUBELET_CERTIFICATE,
             layout::CA,
         ]);
+        if self.target.role == Role::ControlPlane {
+            kubelet.push(layout::KUBELET_CLIENT);
+        }
         let mut units = Vec::new();
         if trusts {
             units.push(unit(TRUST_UNIT, &[PROXY_AUTHORITY])?);

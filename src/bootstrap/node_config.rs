@@ -252,10 +252,8 @@ impl NodeConfigs<'_> {
             files.yaml(layout::KUBELET_KUBECONFIG, config);
             let file = format!("kubelet-client-{}", host.name);
             let both = files.pki.text(&file, "crt")? + &files.pki.text(&file, "key")?;
-            files.secret(CLIENT_CERTIFICATE, &file, both, 0);
-            if let Some(file) = files.list.last_mut() {
-                file.initial = true;
-            }
+            files.secret(layout::KUBELET_CLIENT, &file, both, 0);
+            files.initial_link(CLIENT_CERTIFICATE, layout::KUBELET_CLIENT);
         }
         Ok(())
     }

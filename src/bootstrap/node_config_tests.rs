@@ -98,6 +98,7 @@ fn every_file_of_the_control_plane() {
                 Content::Yaml(value) => &without_authority(&yaml::render(value)),
                 Content::Text(text) => text,
                 Content::Secret { name, .. } => &format!("(secret {name})\n"),
+                Content::Symlink(target) => &format!("(a link to {target})\n"),
                 other => panic!("{} is {other:?}", file.path),
             };
             text += &format!("--- {} {:o} {}\n{}", file.path, file.mode, file.owner, without_digest(content));

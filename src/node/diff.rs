@@ -153,6 +153,11 @@ fn file_difference(file: &File) -> Result<Option<Change>> {
     if !path.exists() {
         return Ok(Some(Change::new(Verb::Create, kind, name)));
     }
+    if let Content::Symlink(target) = &file.content {
+        let is_linked = task::is_linked(path, Path::new(target), file.initial);
+        let lines = || vec![format!("(a link to {target})")];
+        return Ok((!is_linked).then(|| Change::new(Verb::Update, kind, name).with_lines(lines())));
+    }
     if file.initial {
         return Ok(None);
     }
@@ -167,7 +172,7 @@ fn file_difference(file: &File) -> Result<Option<Change>> {
         }
         // Neither the old nor the new secret is shown.
         Content::Secret { .. } => vec!["(secret)".to_owned()],
-        Content::Base64(_) | Content::Url { .. } => vec!["(other bytes)".to_owned()],
+        Content::Base64(_) | Content::Url { .. } | Content::Symlink(_) => vec!["(other bytes)".to_owned()],
     };
     Ok(Some(Change::new(Verb::Update, kind, name).with_lines(lines)))
 }

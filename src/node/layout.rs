@@ -32,6 +32,9 @@ pub(crate) const CA: &str = "/etc/kubernetes/pki/ca.crt";
 pub(crate) const KUBELET_CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 /// Its key.
 pub(crate) const KUBELET_KEY: &str = "/etc/kubernetes/pki/kubelet.key";
+/// The client certificate and key that a control-plane host's kubelet starts with. Its current one
+/// is a link, to this file until kubelet has renewed it: it renews no file.
+pub(crate) const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-turnup.pem";
 /// The configuration of kubelet.
 pub(crate) const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
 /// The kubeconfig of kubelet.

@@ -242,7 +242,8 @@ pub struct File {
     pub user: Option<String>,
     /// What is in it.
     pub content: Content,
-    /// Written only when it is missing: from then on the host itself changes it.
+    /// Written only when it is missing, or no symbolic link where one is wanted: from then on the
+    /// host itself changes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub initial: bool,
     /// Units of other programs that are restarted when it changes, if they run.
@@ -286,6 +287,8 @@ pub enum Content {
         /// The sha256 that it must have.
         sha256: String,
     },
+    /// A symbolic link to this path, which is absolute.
+    Symlink(String),
     /// A secret that is sent apart.
     Secret {
         /// Its name among the secrets.
@@ -401,6 +404,7 @@ impl Document for NodeConfig {
             ("files[].content.text", "content"),
             ("files[].content.yaml", "content"),
             ("files[].content.base64", "content"),
+            ("files[].content.symlink", "host-path"),
             ("files[].content.url.url", "url"),
             ("files[].content.url.sha256", "sha256"),
             ("files[].content.secret.name", "word"),
@@ -506,6 +510,7 @@ pub(crate) fn sample() -> serde_json::Value {
             {"path": "/etc/b", "mode": 384, "owner": 0, "user": "root", "content": {"text": "a\n"}, "restarts": ["a.service"], "only_with": "/usr/bin/a"},
             {"path": "/etc/c", "mode": 384, "owner": 0, "content": {"base64": "YQ=="}},
             {"path": "/etc/d", "mode": 384, "owner": 0, "content": {"url": {"url": "https://a.example/b", "sha256": "0".repeat(64)}}},
+            {"path": "/etc/g", "mode": 384, "owner": 0, "content": {"symlink": "/etc/f"}},
             {"path": "/etc/f", "mode": 384, "owner": 0, "content": {"yaml": "a: b"}},
             {"path": "/etc/e", "mode": 384, "owner": 0, "content": {"secret": {"name": "s", "sha256": "0"}}},
         ],

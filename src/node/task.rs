@@ -137,6 +137,9 @@ fn copy_verified(blob: &Path, binary: &Binary, mode: u32) -> Result<()> {
 /// Writes a file when its content differs, and sets its mode and owner.
 pub(super) fn ensure_file(node_config: &NodeConfig, file: &File, secrets: &Secrets) -> Result<bool> {
     let path = Path::new(&file.path);
+    if let Content::Symlink(target) = &file.content {
+        return ensure_symlink(path, Path::new(target), file.initial);
+    }
     if file.initial && path.exists() {
         return Ok(false);
     }
@@ -152,6 +155,7 @@ pub(super) fn ensure_file(node_config: &NodeConfig, file: &File, secrets: &Secre
             let bytes = secrets.get(name).ok_or_else(|| unsent(&file.path, name))?;
             write_atomic(path, bytes, file.mode, owner.0)?;
         }
+        Content::Symlink(_) => {}
         Content::Url { url, sha256 } => {
             let blob = find_blob(node_config, sha256).ok_or_else(|| missing(url, sha256, node_config))?;
             let fetched = Binary { name: url.clone(), sha256: sha256.clone(), size: None, path: file.path.clone() };
@@ -160,6 +164,29 @@ pub(super) fn ensure_file(node_config: &NodeConfig, file: &File, secrets: &Secre
     }
     // A group of another number than its user's is set now; what was fetched is root's until now.
     ensure_attributes(path, file.mode, owner)?;
+    Ok(true)
+}
+
+/// Whether the link is as it should be: there, and leading to this target unless the host itself
+/// changes it.
+pub(super) fn is_linked(path: &Path, target: &Path, is_initial: bool) -> bool {
+    path.exists() && fs_err::read_link(path).is_ok_and(|found| is_initial || found == target)
+}
+
+fn ensure_symlink(path: &Path, target: &Path, is_initial: bool) -> Result<bool> {
+    if is_linked(path, target, is_initial) {
+        return Ok(false);
+    }
+    failpoint::pass(format_args!("link {}: before", path.display()));
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    fs_err::create_dir_all(dir)?;
+    let next = dir.join(format!(".{}.link", path.file_name().unwrap_or_default().display()));
+    if fs_err::symlink_metadata(&next).is_ok() {
+        fs_err::remove_file(&next)?;
+    }
+    fs_err::os::unix::fs::symlink(target, &next)?;
+    fs_err::rename(&next, path)?;
+    failpoint::pass(format_args!("link {}: after", path.display()));
     Ok(true)
 }
 
@@ -187,6 +214,7 @@ pub(super) fn wanted_digest(file: &File) -> Result<String> {
         Content::Yaml(value) => hex::encode(Sha256::digest(yaml::render(value))),
         Content::Base64(text) => hex::encode(Sha256::digest(decode(file, text)?)),
         Content::Secret { sha256, .. } | Content::Url { sha256, .. } => sha256.clone(),
+        Content::Symlink(target) => hex::encode(Sha256::digest(target)),
     })
 }
 
@@ -414,6 +442,30 @@ mod tests {
         fs_err::write(&path, "renewed by kubelet").unwrap();
         assert!(!ensure(&wanted, &Secrets::new()).unwrap());
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "renewed by kubelet");
+    }
+
+    #[test]
+    fn a_link_takes_the_place_of_a_file_and_then_belongs_to_the_host() {
+        let dir = tempfile::tempdir().unwrap();
+        let [own, other, path] = ["own.pem", "other.pem", "current.pem"].map(|name| dir.path().join(name));
+        for file in [&own, &other, &path] {
+            fs_err::write(file, file.to_str().unwrap()).unwrap();
+        }
+        let link = file(&path, Content::Symlink(own.display().to_string()));
+        let initial = File { initial: true, ..link.clone() };
+        let none = Secrets::new();
+        assert!(ensure(&initial, &none).unwrap(), "kubelet renews no file");
+        assert_eq!(fs_err::read_link(&path).unwrap(), own);
+        assert!(!ensure(&initial, &none).unwrap());
+        // As kubelet does.
+        fs_err::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(!ensure(&initial, &none).unwrap());
+        assert_eq!(fs_err::read_link(&path).unwrap(), other);
+        assert!(ensure(&link, &none).unwrap(), "one that is no initial one is led back");
+        assert_eq!(fs_err::read_link(&path).unwrap(), own);
+        fs_err::remove_file(&own).unwrap();
+        assert!(ensure(&initial, &none).unwrap(), "to nothing");
     }
 
     #[test]
