@@ -82,6 +82,8 @@ test-settings: ## Settings where they act: components, hosts and addons on real 
 	cargo test --locked --all-features --test it -- --include-ignored cluster_settings cluster_addons cluster_assets config_reach config_poison
 test-upgrade: ## From one minor version of Kubernetes to the next, with drains and budgets, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_upgrade
+test-rotate: ## Every keyset rotated on real hosts under requests, with a kill in the middle; needs root
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_rotate
 test-addons: ## Addons that are off by default, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs

@@ -13,7 +13,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::exec::{Ssh, Stream};
 use crate::inventory::Host;
 use crate::node::facts::CLIENT_CERTIFICATE;
-use crate::node::layout::TURNUP;
+use crate::node::layout::{KUBELET_CLIENT, TURNUP};
 use crate::node::node_config::FIREWALL_UNIT;
 use crate::node::up::Delivery;
 use crate::node::{Facts, NodeConfig, NodeEvent};
@@ -65,10 +65,22 @@ impl<'a> HostConnection<'a> {
     }
 
     /// The certificate with which the host's kubelet is a client of the API, in PEM. Its key is in
-    /// the same file, and stays there.
+    /// the same file, and stays there. Empty where there is none.
     pub(super) fn kubelet_certificate(&self) -> Result<String> {
         const CERTIFICATE: &str = "/-----BEGIN CERTIFICATE-----/,/-----END CERTIFICATE-----/p";
-        Ok(self.ssh.run(&["sed", "-n", CERTIFICATE, CLIENT_CERTIFICATE])?.stdout)
+        let found = self.ssh.try_run(&["sed", "-n", CERTIFICATE, CLIENT_CERTIFICATE])?;
+        Ok(found.map(|output| output.stdout).unwrap_or_default())
+    }
+
+    /// Takes kubelet's client certificate away: its next start asks for another one.
+    pub(super) fn remove_kubelet_certificate(&self) -> Result<()> {
+        self.ssh.run(&["rm", "--force", CLIENT_CERTIFICATE]).map(drop)
+    }
+
+    /// Makes the client certificate that turnup has written kubelet's current one.
+    pub(super) fn relink_kubelet_certificate(&self) -> Result<()> {
+        self.ssh.run(&["ln", "--symbolic", "--force", "--no-target-directory", KUBELET_CLIENT, CLIENT_CERTIFICATE])?;
+        self.restart_kubelet()
     }
 
     /// The sha256 of every artifact that the host still needs.

@@ -18,6 +18,7 @@ use super::api::{Kubectl, kubectl};
 use super::csr_approver::{self, CLIENT, check_host, find_node, is_approved, is_decided, is_from_token};
 use super::host_connection::HostConnection;
 use super::kubeconfig::{self, Identity};
+use super::kubelet_certificate;
 use super::latest::Latest;
 use super::node_context::NodeContext;
 use super::node_metadata;
@@ -63,9 +64,15 @@ impl Action for Join {
         let kubectl = kubectl(&self.node.cluster)?.within(cx);
         let connection = HostConnection::new(&self.node.cluster, host, cx)?;
         connection.copy_turnup(&self.node.cluster)?;
-        if connection.facts()?.joined {
+        let mut has_joined = connection.facts()?.joined;
+        if has_joined {
             self.node.bring_up(&connection, None, cx)?;
-        } else {
+            if kubelet_certificate::is_of_former_item(&self.node.cluster, &connection)? {
+                connection.remove_kubelet_certificate()?;
+                has_joined = false;
+            }
+        }
+        if !has_joined {
             let token = self.issue_token(&kubectl, &host.name)?;
             self.node.bring_up(&connection, Some(self.kubeconfig(&token)?), cx)?;
             self.approve(&kubectl, &host.name, &token, cx)?;

@@ -143,17 +143,47 @@ pub struct KeysetItem {
     pub promoted: Option<Timestamp>,
 }
 
+/// What a command does with an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotationStep {
+    /// A new one is made and trusted.
+    Create,
+    /// It becomes the primary.
+    Promote,
+    /// It is trusted no longer.
+    Distrust,
+}
+
+impl RotationStep {
+    /// All of them, in the order of a rotation.
+    pub const ALL: [Self; 3] = [Self::Create, Self::Promote, Self::Distrust];
+
+    /// The command's word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Promote => "promote",
+            Self::Distrust => "distrust",
+        }
+    }
+}
+
 /// The items of one name, in the order of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Keyset {
     /// Never empty.
     pub items: Vec<KeysetItem>,
+    /// A rotation by one command is under way: it goes on where it was cut off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rotating: bool,
 }
 
 impl Default for Keyset {
     fn default() -> Self {
-        Self { items: vec![KeysetItem { id: FIRST, state: ItemState::Primary, created: None, promoted: None }] }
+        let first = KeysetItem { id: FIRST, state: ItemState::Primary, created: None, promoted: None };
+        Self { items: vec![first], rotating: false }
     }
 }
 
@@ -201,7 +231,23 @@ impl Keyset {
         }
         let mut items = self.items.clone();
         items.push(KeysetItem { id: self.next(), state: ItemState::Trusted, created: Some(now), promoted: None });
-        Ok(Self { items })
+        Ok(Self { items, ..*self })
+    }
+
+    /// What a rotation by one command does next, after a run of the phase; none when it is over.
+    #[must_use]
+    pub fn next_step(&self) -> Option<RotationStep> {
+        match self.other() {
+            Some(other) if other > self.primary() => Some(RotationStep::Promote),
+            Some(_) => Some(RotationStep::Distrust),
+            None => (!self.rotating).then_some(RotationStep::Create),
+        }
+    }
+
+    /// When the primary was promoted; none of the first item.
+    #[must_use]
+    pub fn promoted(&self) -> Option<Timestamp> {
+        self.items.iter().find(|item| item.state == ItemState::Primary)?.promoted
     }
 
     /// The item that a command without a number means: to promote, the newer one that is trusted;
@@ -272,7 +318,8 @@ impl Keyset {
     }
 
     fn with(&self, state: impl Fn(&KeysetItem) -> ItemState) -> Self {
-        Self { items: self.items.iter().map(|item| KeysetItem { state: state(item), ..item.clone() }).collect() }
+        let items = self.items.iter().map(|item| KeysetItem { state: state(item), ..item.clone() });
+        Self { items: items.collect(), ..*self }
     }
 }
 
@@ -307,7 +354,7 @@ impl Document for Keysets {
     }
 
     fn check(&self, path: &str) -> Result<()> {
-        for (name, Keyset { items }) in &self.keysets {
+        for (name, Keyset { items, .. }) in &self.keysets {
             let primaries = items.iter().filter(|item| item.state == ItemState::Primary).count();
             let ascend = items.is_sorted_by(|one, next| one.id < next.id);
             if primaries != 1 || !ascend || items.first().is_none_or(|item| item.id < FIRST) {
@@ -358,6 +405,20 @@ mod tests {
         assert_eq!(states(&back), states(&created));
         let signed = |keyset: &Keyset| [1, 2].map(|id| keyset.has_signed(id));
         assert_eq!([signed(&created), signed(&back)], [[true, false], [true, true]]);
+    }
+
+    #[test]
+    fn a_rotation_by_one_command_goes_on_where_it_was_cut_off() {
+        let idle = Keyset::default();
+        assert_eq!(idle.next_step(), Some(RotationStep::Create));
+        let created = Keyset { rotating: true, ..idle.create(NAME, at(1)).unwrap() };
+        assert_eq!(created.next_step(), Some(RotationStep::Promote));
+        let promoted = created.promote(NAME, 2, None, at(8)).unwrap();
+        assert_eq!((promoted.next_step(), promoted.promoted()), (Some(RotationStep::Distrust), Some(at(8))));
+        let distrusted = promoted.distrust(NAME, 1).unwrap();
+        assert_eq!((distrusted.rotating, distrusted.next_step()), (true, None), "it ends, and makes no third item");
+        let ended = Keyset { rotating: false, ..distrusted };
+        assert_eq!(ended.next_step(), Some(RotationStep::Create), "the next one");
     }
 
     #[test]

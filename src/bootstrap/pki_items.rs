@@ -15,13 +15,59 @@ use zeroize::Zeroizing;
 use crate::cluster::find_document;
 use crate::document::{self, Found};
 use crate::error::{Context as _, Error, Result};
+use crate::state::Store;
 
-use super::keyset::{FILE, FIRST, Keyset, KeysetName, Keysets, numbered};
+use super::keyset::{FILE, FIRST, ItemState, Keyset, KeysetName, Keysets, numbered};
 use super::own_authority::OwnAuthority;
 use super::pki::{Authority, Pki};
 
 /// The certificates above the user's own authority, below `pki/`.
 const CHAIN: &str = "ca-chain";
+
+/// An item of an authority.
+#[derive(Clone, Debug)]
+pub struct AuthorityItem {
+    /// Its keyset.
+    pub keyset: KeysetName,
+    /// Its number.
+    pub id: u32,
+    /// What it is used for.
+    pub state: ItemState,
+    /// Its file below `pki/`, without ending.
+    pub file: String,
+    /// When it ends, in seconds since 1970.
+    pub ends: i64,
+    der: Vec<u8>,
+}
+
+impl AuthorityItem {
+    /// `der` is its certificate.
+    pub(super) fn new(keyset: KeysetName, id: u32, state: ItemState, file: String, der: Vec<u8>) -> Self {
+        let ends = X509Certificate::from_der(&der).map(|(_, own)| own.validity().not_after.timestamp());
+        Self { keyset, id, state, file, ends: ends.unwrap_or_default(), der }
+    }
+
+    /// Whether it signed this certificate.
+    #[must_use]
+    pub fn has_signed(&self, certificate: &X509Certificate<'_>) -> bool {
+        X509Certificate::from_der(&self.der)
+            .is_ok_and(|(_, own)| certificate.verify_signature(Some(own.public_key())).is_ok())
+    }
+}
+
+/// All items of authorities that are here.
+pub fn authorities(store: &Store) -> Result<Vec<AuthorityItem>> {
+    let pki = Pki::new(store);
+    let mut found = Vec::new();
+    for keyset in KeysetName::ALL.into_iter().filter(|name| name.authority().is_some()) {
+        for item in pki.keyset(keyset)?.items {
+            let file = keyset.file(item.id);
+            let Some(der) = pki.certificate(&file)? else { continue };
+            found.push(AuthorityItem::new(keyset, item.id, item.state, file, der));
+        }
+    }
+    Ok(found)
+}
 
 impl Pki<'_> {
     fn keysets(&self) -> Result<Keysets> {

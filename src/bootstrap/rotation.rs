@@ -11,51 +11,32 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use x509_parser::pem::Pem;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::Cluster;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory, Role};
-use crate::parallel;
 use crate::phase::is_up_to_date;
-use crate::state::{State, Store};
+use crate::state::State;
 
-use super::host_connection::HostConnection;
-use super::keyset::{ItemState, Keyset, KeysetName};
+use super::encryption_key;
+use super::keyset::{ItemState, Keyset, KeysetName, RotationStep};
+use super::kubelet_certificate;
 use super::node_config::find_written;
 use super::node_context::NodeContext;
 use super::pki::{Pki, end_of};
 use super::same_runtime::MAKE_NODES;
 
-/// How many hosts are asked at once.
-const PARALLEL: usize = 16;
+/// The tokens of pods live an hour (`BoundServiceAccountToken` of Kubernetes); kubelets and clients
+/// renew them before. The rest is for the run that carries the promotion out.
+const TOKENS: SignedDuration = SignedDuration::from_mins(75);
 
-/// What a command does with an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RotationStep {
-    /// A new one is made and trusted.
-    Create,
-    /// It becomes the primary.
-    Promote,
-    /// It is trusted no longer.
-    Distrust,
-}
-
-impl RotationStep {
-    /// All of them, in the order of a rotation.
-    pub const ALL: [Self; 3] = [Self::Create, Self::Promote, Self::Distrust];
-
-    /// The command's word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Promote => "promote",
-            Self::Distrust => "distrust",
-        }
-    }
+/// What a step may go by, and whom it tells what takes long.
+pub struct Looked<'a> {
+    /// The operator has checked what turnup does not see.
+    pub confirmed: bool,
+    /// Takes a line for the operator.
+    pub tell: &'a dyn Fn(&str),
 }
 
 /// An item as it is listed.
@@ -91,47 +72,6 @@ pub fn list(cluster: &Cluster, names: &[KeysetName]) -> Result<Vec<ListedItem>> 
     Ok(found)
 }
 
-/// An item of an authority.
-#[derive(Clone, Debug)]
-pub struct AuthorityItem {
-    /// Its keyset.
-    pub keyset: KeysetName,
-    /// Its number.
-    pub id: u32,
-    /// What it is used for.
-    pub state: ItemState,
-    /// Its file below `pki/`, without ending.
-    pub file: String,
-    /// When it ends, in seconds since 1970.
-    pub ends: i64,
-    der: Vec<u8>,
-}
-
-impl AuthorityItem {
-    /// Whether it signed this certificate.
-    #[must_use]
-    pub fn has_signed(&self, certificate: &X509Certificate<'_>) -> bool {
-        X509Certificate::from_der(&self.der)
-            .is_ok_and(|(_, own)| certificate.verify_signature(Some(own.public_key())).is_ok())
-    }
-}
-
-/// All items of authorities that are here.
-pub fn authorities(store: &Store) -> Result<Vec<AuthorityItem>> {
-    let pki = Pki::new(store);
-    let mut found = Vec::new();
-    for keyset in KeysetName::ALL.into_iter().filter(|name| name.authority().is_some()) {
-        for item in pki.keyset(keyset)?.items {
-            let file = keyset.file(item.id);
-            let Some(der) = pki.certificate(&file)? else { continue };
-            let ends = X509Certificate::from_der(&der).map(|(_, own)| own.validity().not_after.timestamp());
-            let ends = ends.unwrap_or_default();
-            found.push(AuthorityItem { keyset, id: item.id, state: item.state, file, ends, der });
-        }
-    }
-    Ok(found)
-}
-
 /// Makes a new item, which the next run lets every verifier trust. Returns its number.
 pub fn create(cluster: &Cluster, name: KeysetName) -> Result<u32> {
     let pki = Pki::of(cluster);
@@ -147,27 +87,73 @@ pub fn create(cluster: &Cluster, name: KeysetName) -> Result<u32> {
     Ok(id)
 }
 
+/// Begins a rotation that goes on by [`advance`], or takes over the one that is under way. Returns
+/// the number of the item that was made for it.
+pub fn begin(cluster: &Cluster, name: KeysetName) -> Result<Option<u32>> {
+    let pki = Pki::of(cluster);
+    if name == KeysetName::KubernetesCa && !cluster.inventory()?.groups.is_empty() {
+        let error = Error::precondition(format!("{name} is rotated step by step in a cluster with node groups"));
+        return Err(error
+            .evidence("their hosts know the authority from their user data: they are replaced after each step")
+            .hint(format!("docs/certificates.md; it begins with: turnup keyset create {name}")));
+    }
+    let is_new = pki.keyset(name)?.next_step() == Some(RotationStep::Create);
+    let id = if is_new { Some(create(cluster, name)?) } else { None };
+    let keyset = pki.keyset(name)?;
+    if !keyset.rotating {
+        pki.write_keyset(name, Keyset { rotating: true, ..keyset })?;
+    }
+    Ok(id)
+}
+
+/// The next step of a rotation, after a run has carried the one before out; none when it is over.
+pub fn advance(cluster: &Arc<Cluster>, name: KeysetName, looked: &Looked<'_>) -> Result<Option<(RotationStep, u32)>> {
+    let pki = Pki::of(cluster);
+    let keyset = pki.keyset(name)?;
+    match keyset.next_step() {
+        Some(RotationStep::Promote) => Ok(Some((RotationStep::Promote, promote(cluster, name, None, looked)?))),
+        Some(RotationStep::Distrust) => {
+            require_new_tokens(name, &keyset, Timestamp::now())?;
+            Ok(Some((RotationStep::Distrust, distrust(cluster, name, None, looked)?)))
+        }
+        Some(RotationStep::Create) | None => {
+            pki.write_keyset(name, Keyset { rotating: false, ..keyset })?;
+            Ok(None)
+        }
+    }
+}
+
+/// No pod has a token that the key before has signed.
+fn require_new_tokens(name: KeysetName, keyset: &Keyset, now: Timestamp) -> Result<()> {
+    let renewed = keyset.promoted().map(|promoted| promoted + TOKENS).filter(|renewed| *renewed > now);
+    let Some(renewed) = renewed.filter(|_| name == KeysetName::ServiceAccount) else { return Ok(()) };
+    let error = Error::precondition(format!("{name}: pods have tokens of the key before until {renewed:.0}"));
+    Err(error
+        .evidence("the new key signs already; both are trusted, and nothing has to be done before")
+        .hint(format!("then: turnup keyset rotate {name} --confirmed")))
+}
+
 /// Lets an item sign, once every host trusts it; without a number the newer one. Returns its
 /// number.
-pub fn promote(cluster: &Arc<Cluster>, name: KeysetName, id: Option<u32>, confirmed: bool) -> Result<u32> {
+pub fn promote(cluster: &Arc<Cluster>, name: KeysetName, id: Option<u32>, looked: &Looked<'_>) -> Result<u32> {
     let pki = Pki::of(cluster);
     let keyset = pki.keyset(name)?;
     let id = id.map_or_else(|| keyset.meant(name, true), Ok)?;
     let ends = if keyset.trusted().any(|item| item == id) { ends(&pki, name, id)? } else { None };
     let promoted = keyset.promote(name, id, ends, Timestamp::now())?;
-    require(cluster, name, RotationStep::Promote, confirmed, &keyset, id)?;
+    require(cluster, name, RotationStep::Promote, looked, &keyset, id)?;
     pki.write_keyset(name, promoted)?;
     Ok(id)
 }
 
 /// Ends the trust in an item that signs no longer, once nothing of it is in use as far as this
 /// machine knows; without a number the older one. Returns its number.
-pub fn distrust(cluster: &Arc<Cluster>, name: KeysetName, id: Option<u32>, confirmed: bool) -> Result<u32> {
+pub fn distrust(cluster: &Arc<Cluster>, name: KeysetName, id: Option<u32>, looked: &Looked<'_>) -> Result<u32> {
     let pki = Pki::of(cluster);
     let keyset = pki.keyset(name)?;
     let id = id.map_or_else(|| keyset.meant(name, false), Ok)?;
     let distrusted = keyset.distrust(name, id)?;
-    require(cluster, name, RotationStep::Distrust, confirmed, &keyset, id)?;
+    require(cluster, name, RotationStep::Distrust, looked, &keyset, id)?;
     pki.write_keyset(name, distrusted)?;
     Ok(id)
 }
@@ -186,7 +172,7 @@ fn require(
     cluster: &Arc<Cluster>,
     name: KeysetName,
     verb: RotationStep,
-    confirmed: bool,
+    looked: &Looked<'_>,
     keyset: &Keyset,
     id: u32,
 ) -> Result<()> {
@@ -201,15 +187,21 @@ fn require(
     // An item that never was the primary has signed nothing.
     let has_signed = verb == RotationStep::Promote || keyset.has_signed(id);
     if (name, verb) == (KeysetName::KubernetesCa, RotationStep::Distrust) && has_signed {
-        let kubelets = find_kubelets(cluster, &inventory, id)?;
+        let kubelets = kubelet_certificate::find_signed_by(cluster, &inventory, id)?;
         if !kubelets.is_empty() {
             let error =
                 Error::precondition(format!("{what}: kubelets use client certificates that it signed, or do not tell"));
             return Err(error.evidence_of(kubelets).hint("docs/certificates.md says how a kubelet gets another one"));
         }
     }
+    if name == KeysetName::EncryptionKey {
+        encryption_key::wait_until_loaded(cluster, &inventory, looked.tell)?;
+        if verb == RotationStep::Distrust && has_signed {
+            encryption_key::rewrite(cluster, &inventory, id, looked.tell)?;
+        }
+    }
     let unseen = if has_signed { unseen(name, verb, !inventory.groups.is_empty()) } else { Vec::new() };
-    if unseen.is_empty() || confirmed {
+    if unseen.is_empty() || looked.confirmed {
         return Ok(());
     }
     let next = format!("turnup keyset {} {name} {id} --confirmed", verb.name());
@@ -230,40 +222,9 @@ fn unseen(name: KeysetName, verb: RotationStep, has_groups: bool) -> Vec<&'stati
         (RotationStep::Distrust, KeysetName::ServiceAccount) => {
             &["every token of a pod was renewed (an hour), and no Secret holds one"][..]
         }
-        (RotationStep::Distrust, KeysetName::EncryptionKey) => {
-            &["every encrypted object was written again after the promotion"][..]
-        }
         _ => &[],
     });
     unseen
-}
-
-/// The hosts whose kubelet's client certificate this item signed, and those that do not tell.
-fn find_kubelets(cluster: &Cluster, inventory: &Inventory, id: u32) -> Result<Vec<String>> {
-    let authorities = authorities(&cluster.store)?;
-    let item = authorities.iter().find(|one| (one.keyset, one.id) == (KeysetName::KubernetesCa, id));
-    let ask = |host: &Host| -> Result<Option<String>> {
-        match HostConnection::for_proof(cluster, host).and_then(|connection| connection.kubelet_certificate()) {
-            Ok(pem) => Ok(judge_kubelet(&pem, item).map(|why| format!("{}: {why}", host.name))),
-            Err(error) if error.class() == Class::Interrupted => Err(error),
-            Err(error) => Ok(Some(format!("{} does not tell: {}", host.name, error.message()))),
-        }
-    };
-    let answers = parallel::map(&inventory.hosts, PARALLEL, ask);
-    answers.into_iter().filter_map(Result::transpose).collect()
-}
-
-fn judge_kubelet(pem: &str, item: Option<&AuthorityItem>) -> Option<&'static str> {
-    let Some(pem) = Pem::iter_from_buffer(pem.as_bytes()).flatten().next() else {
-        return Some("its kubelet has no client certificate");
-    };
-    match pem.parse_x509() {
-        Ok(certificate) if item.is_some_and(|item| item.has_signed(&certificate)) => {
-            Some("its kubelet's client certificate is of this item")
-        }
-        Ok(_) => None,
-        Err(_) => Some("its kubelet's client certificate is damaged"),
-    }
 }
 
 /// The hosts that have not got what the last run was to bring, each with the reason.

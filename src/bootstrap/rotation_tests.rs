@@ -72,7 +72,7 @@ fn holders(all: &[Delivered], text: &str) -> BTreeSet<String> {
                 Content::Text(text) => text.clone(),
                 Content::Yaml(value) => yaml::render(value),
                 Content::Secret { name, .. } => secrets[name].clone(),
-                Content::Base64(_) | Content::Url { .. } => String::new(),
+                Content::Base64(_) | Content::Url { .. } | Content::Symlink(_) => String::new(),
             };
             let data = content.lines().filter_map(|line| line.split_once("certificate-authority-data: "));
             let data: String = data
@@ -189,10 +189,21 @@ fn an_item_whose_making_was_cut_off_is_taken_over() {
 }
 
 #[test]
+fn a_key_of_tokens_stays_trusted_for_the_life_of_a_token() {
+    let name = KeysetName::ServiceAccount;
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let keyset = Keyset::default().create(name, at(1)).unwrap().promote(name, 2, None, at(1000)).unwrap();
+    let refused = require_new_tokens(name, &keyset, at(1000 + 74 * 60)).unwrap_err();
+    assert!(refused.message().contains("until 1970-01-01T01:31:40Z"), "{}", refused.message());
+    require_new_tokens(name, &keyset, at(1000 + 75 * 60)).unwrap();
+    require_new_tokens(KeysetName::EtcdCa, &keyset, at(1000)).unwrap();
+}
+
+#[test]
 fn what_turnup_does_not_see_is_asked_of_items_that_have_signed() {
     let asked = |name, verb, groups| unseen(name, verb, groups).len();
     let distrust = KeysetName::ALL.map(|name| asked(name, RotationStep::Distrust, false));
-    assert_eq!(distrust, [1, 0, 0, 1, 1], "kubeconfigs, tokens, Secrets");
+    assert_eq!(distrust, [1, 0, 0, 1, 0], "kubeconfigs, tokens");
     assert_eq!(KeysetName::ALL.map(|name| asked(name, RotationStep::Promote, false)), [0; 5]);
     // turnup does not log in to hosts of node groups.
     assert_eq!(KeysetName::ALL.map(|name| asked(name, RotationStep::Promote, true)), [1, 0, 0, 0, 0]);

@@ -28,6 +28,7 @@ use super::firewall;
 use super::groups;
 use super::host_connection::HostConnection;
 use super::join::{HostCsrs, Join};
+use super::kubelet_certificate;
 use super::node_config::{facts_file, file_of};
 use super::node_context::NodeContext;
 use super::node_groups::WaitForGroups;
@@ -307,7 +308,11 @@ impl Action for Up {
         let host = self.0.host(host)?;
         let connection = HostConnection::new(&self.0.cluster, host, cx)?;
         connection.copy_turnup(&self.0.cluster)?;
-        etcd_step::start(&self.0, host, cx, || self.0.bring_up(&connection, None, cx))
+        etcd_step::start(&self.0, host, cx, || self.0.bring_up(&connection, None, cx))?;
+        if kubelet_certificate::is_of_former_item(&self.0.cluster, &connection)? {
+            connection.relink_kubelet_certificate()?;
+        }
+        Ok(())
     }
 }
 

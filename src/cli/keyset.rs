@@ -1,24 +1,31 @@
-//! `turnup keyset`: the items of what can be rotated, and the steps of a rotation. Only files of
-//! the cluster's directory change; `turnup up` carries them out.
+//! `turnup keyset`: the items of what can be rotated, and the steps of a rotation. A step changes
+//! files of the cluster's directory alone, and `turnup up` carries it out; `rotate` is all of it.
+
+use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::bootstrap::KeysetName;
-use crate::bootstrap::rotation::{self, ListedItem, RotationStep};
+use crate::bootstrap::rotation::{self, ListedItem, Looked};
+use crate::bootstrap::{KeysetName, RotationStep};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::report::Table;
 
-use super::run::{open_cluster, take_lock};
+use super::run::{RunArgs, RunOptionArgs, open_cluster, take_lock};
+use super::up::converge;
 use super::{Global, Printer};
 
 /// The name and version of the JSON.
 const SCHEMA: &str = "turnup.keyset/1";
+/// Who holds the lock.
+const COMMAND: &str = "turnup keyset";
 
 /// Below the options.
 const NOTES: &str = "\
+    turnup keyset rotate etcd-ca      # all of it, resumed by the same command
+
 A rotation has three steps, with a run after each (docs/certificates.md):
 
     turnup keyset create etcd-ca      # a second item, which everything will trust
@@ -43,6 +50,20 @@ enum What {
         /// One keyset alone
         #[arg(value_parser = names())]
         name: Option<KeysetName>,
+    },
+    /// Rotate in one go: a new item is made, signs, and the one before is distrusted, with a run of
+    /// `turnup up` after each step; goes on where it was cut off
+    Rotate {
+        /// The keyset
+        #[arg(value_parser = names())]
+        name: KeysetName,
+        /// What turnup does not see was looked at: without it the last step may be refused, and
+        /// says what
+        #[arg(long)]
+        confirmed: bool,
+        /// What every run takes
+        #[command(flatten)]
+        run: RunArgs,
     },
     /// Make a new item; after the next `turnup up` it is trusted everywhere
     Create {
@@ -81,19 +102,62 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         return show(&rotation::list(&cluster, &names)?, printer);
     }
     require_directory(&cluster)?;
-    let lock = take_lock(&cluster.store, "turnup keyset", printer)?;
+    if let What::Rotate { name, confirmed, run } = &args.what {
+        return rotate(&cluster, *name, *confirmed, run, global, printer);
+    }
+    let lock = take_lock(&cluster.store, COMMAND, printer)?;
+    let remark = |line: &str| printer.remark(line);
+    let looked = |confirmed| Looked { confirmed, tell: &remark };
     let (verb, name, item) = match &args.what {
         What::Create { name } => (RotationStep::Create, *name, rotation::create(&cluster, *name)?),
         What::Promote(Chosen { name, item, confirmed }) => {
-            (RotationStep::Promote, *name, rotation::promote(&cluster, *name, *item, *confirmed)?)
+            (RotationStep::Promote, *name, rotation::promote(&cluster, *name, *item, &looked(*confirmed))?)
         }
         What::Distrust(Chosen { name, item, confirmed }) => {
-            (RotationStep::Distrust, *name, rotation::distrust(&cluster, *name, *item, *confirmed)?)
+            (RotationStep::Distrust, *name, rotation::distrust(&cluster, *name, *item, &looked(*confirmed))?)
         }
-        What::List { .. } => return Ok(()),
+        What::List { .. } | What::Rotate { .. } => return Ok(()),
     };
     drop(lock);
     tell(verb, name, item, printer)
+}
+
+/// All steps with their runs. A rotation that is under way begins with a run: the one of its last
+/// step may have been cut off.
+fn rotate(
+    cluster: &Arc<Cluster>,
+    name: KeysetName,
+    confirmed: bool,
+    run: &RunArgs,
+    global: &Global,
+    printer: &Printer,
+) -> Result<()> {
+    let remark = |line: &str| printer.remark(line);
+    let locked = || take_lock(&cluster.store, COMMAND, printer);
+    let lock = locked()?;
+    if let Some(item) = rotation::begin(cluster, name)? {
+        remark(&did(RotationStep::Create, name, item));
+    }
+    drop(lock);
+    loop {
+        let cluster = converge(run, &RunOptionArgs::default(), None, global)?;
+        let lock = locked()?;
+        let step = rotation::advance(&cluster, name, &Looked { confirmed, tell: &remark })?;
+        drop(lock);
+        match step {
+            Some((step, item)) => remark(&did(step, name, item)),
+            None => return show(&rotation::list(&cluster, &[name])?, printer),
+        }
+    }
+}
+
+fn did(step: RotationStep, name: KeysetName, item: u32) -> String {
+    let did = match step {
+        RotationStep::Create => "is made, and will be trusted",
+        RotationStep::Promote => "is the primary",
+        RotationStep::Distrust => "is distrusted",
+    };
+    format!("{name}: item {item} {did}")
 }
 
 /// Taking the lock would make it.
@@ -111,12 +175,7 @@ fn tell(verb: RotationStep, name: KeysetName, item: u32, printer: &Printer) -> R
             "schema": SCHEMA, "did": verb.name(), "keyset": name.name(), "item": item, "restarts": restarts,
         }));
     }
-    let did = match verb {
-        RotationStep::Create => "is made, and will be trusted",
-        RotationStep::Promote => "is the primary",
-        RotationStep::Distrust => "is distrusted",
-    };
-    printer.line(&format!("{name}: item {item} {did}; next: turnup up"))?;
+    printer.line(&format!("{}; next: turnup up", did(verb, name, item)))?;
     let restarts = if restarts.is_empty() {
         "which restarts nothing".to_owned()
     } else {

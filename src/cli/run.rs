@@ -58,7 +58,7 @@ pub(super) fn parse_count(text: &str) -> Result<usize, String> {
 }
 
 /// Options of a run that makes hosts.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct RunOptionArgs {
     /// Let Terraform delete or replace this volume of etcd, with the data on it; once for each, by
     /// its address in Terraform

@@ -1,8 +1,10 @@
 //! `turnup up`, and `turnup provision|bootstrap|addons` one by one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Context as _, Result};
 use crate::forecast::Purpose;
@@ -40,13 +42,22 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         Settings::defaults(&TreeSource::find(&work_dir))?.save(&global.config)?;
         printer.remark(&format!("wrote {} with all defaults", global.config.display()));
     }
-    let session =
-        ClusterSession::begin(global, "up", Purpose::Hosts)?.within(args.run.max_duration).with_options(&args.options);
-    let cluster = std::sync::Arc::clone(&session.cluster);
+    let cluster = converge(&args.run, &args.options, args.plan.as_deref(), global)?;
+    Overview::read(&cluster)?.print(printer)
+}
+
+/// Brings the cluster to what its configuration says and validates it.
+pub(super) fn converge(
+    run: &RunArgs,
+    options: &RunOptionArgs,
+    plan: Option<&Path>,
+    global: &Global,
+) -> Result<Arc<Cluster>> {
+    let session = ClusterSession::begin(global, "up", Purpose::Hosts)?.within(run.max_duration).with_options(options);
+    let cluster = Arc::clone(&session.cluster);
     session.finish(|session| {
-        let summary = session.run_phases(&args.run, &PhaseName::ALL, |session| {
-            args.plan.as_deref().map(|file| session.bind(global, file)).transpose()
-        })?;
+        let summary = session
+            .run_phases(run, &PhaseName::ALL, |session| plan.map(|file| session.bind(global, file)).transpose())?;
         session.cluster.remember_applied()?;
         // Where nothing was done, the proofs of the steps have just looked at nodes and addons.
         let deep = summary.ran > 0;
@@ -55,7 +66,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         let report = validate::run(&session.cluster, &context, deep, patience)?;
         report.into_result()
     })?;
-    Overview::read(&cluster)?.print(printer)
+    Ok(cluster)
 }
 
 /// Options of `turnup provision`.

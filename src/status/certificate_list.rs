@@ -10,7 +10,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::bootstrap::node_config::find_written;
 use crate::bootstrap::pki::{BACK_DATE, hosts_of, rest_at_renewal};
-use crate::bootstrap::rotation::{self, AuthorityItem};
+use crate::bootstrap::pki_items::{AuthorityItem, authorities};
 use crate::bootstrap::{ItemState, KeysetName};
 use crate::cluster::Cluster;
 use crate::error::Result;
@@ -107,7 +107,7 @@ impl CertificateList {
         let now = Timestamp::now();
         let reader = Reader {
             store: &cluster.store,
-            authorities: rotation::authorities(&cluster.store)?,
+            authorities: authorities(&cluster.store)?,
             hosts: inventory.as_ref().map(host_names).unwrap_or_default(),
             files: inventory.as_ref().map(|inventory| find_files(cluster, inventory)).transpose()?.unwrap_or_default(),
             now,

@@ -90,6 +90,30 @@ fn an_authority_is_rotated_in_three_steps_and_no_step_comes_too_early() {
 }
 
 #[test]
+fn one_command_rotates_and_goes_on_where_it_was_cut_off() {
+    let simulation = Simulation::new(2);
+    simulation.ok(&["up"]);
+    // A host fails in the first run.
+    let keysets = simulation.state("pki/keysets.json");
+    simulation.script(&[serde_json::json!({"tool": "ssh", "when": ["10.125.0.1 ", "node up"], "exit": 1, "stderr": "error: the disk is full"})]);
+    assert_ne!(simulation.run(&["keyset", "rotate", "etcd-ca"]).code, 0);
+    assert!(fs_err::read_to_string(&keysets).unwrap().contains("\"rotating\": true"));
+    simulation.script(&[]);
+    let ended = simulation.ok(&["keyset", "rotate", "etcd-ca"]);
+    insta::assert_snapshot!("rotate", plain(&ended.out));
+    assert!(ended.err.contains("etcd-ca: item 2 is the primary"), "{ended}");
+    assert!(ended.err.contains("etcd-ca: item 1 is distrusted"), "{ended}");
+    assert!(!fs_err::read_to_string(&keysets).unwrap().contains("rotating"), "it is over");
+    assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
+    let [old, new] = ["etcd-ca", "etcd-ca-2"].map(|file| read(&simulation, &format!("pki/{file}.crt")));
+    assert_eq!([&old, &new].map(|text| is_on(&simulation, "10.125.0.1", text)), [false, true]);
+    // Kubeconfigs elsewhere and tokens of pods are for the operator to judge.
+    let early = refused(&simulation.run(&["keyset", "rotate", "service-account", "--confirmed"]));
+    assert!(early.contains("pods have tokens of the key before until"), "{early}");
+    assert!(early.contains("turnup keyset rotate service-account --confirmed"), "{early}");
+}
+
+#[test]
 fn a_promotion_waits_for_a_host_whose_step_failed() {
     let simulation = Simulation::new(2);
     simulation.ok(&["up"]);

@@ -44,6 +44,7 @@ mod cluster_members;
 mod cluster_metrics;
 mod cluster_orphan;
 mod cluster_reset;
+mod cluster_rotate;
 mod cluster_settings;
 mod cluster_static;
 mod cluster_status;
