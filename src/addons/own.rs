@@ -193,8 +193,7 @@ pub(super) fn refuse_shared(manifests: &[Rendered], sets: &[OwnSet]) -> Result<(
         for object in &set.objects {
             let of = |manifest: &&Rendered| {
                 let is_same = |one: &Object| {
-                    let in_place = object.namespace == "kube-system" || one.kind.starts_with("ClusterRole");
-                    in_place && *one == object.object()
+                    one.home().is_none_or(|home| object.namespace == home) && *one == object.object()
                 };
                 manifest.objects.iter().any(is_same)
             };
