@@ -83,7 +83,7 @@ test-settings: ## Settings where they act: components, hosts and addons on real 
 test-upgrade: ## From one minor version of Kubernetes to the next, with drains and budgets, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_upgrade
 test-addons: ## Addons that are off by default, on real hosts; needs root
-	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics cluster_storage
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cloud_emulators
 bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges

@@ -150,6 +150,17 @@ fn limit_range_as_it_is_applied() {
     insta::assert_snapshot!(manifest);
 }
 
+#[test]
+fn local_path_provisioner_as_it_is_applied() {
+    let pairs = [("phase3.local_storage", "y"), ("phase3.local_storage_path", "/data/volumes")];
+    let manifest = render_set("local-path-provisioner", &pairs).unwrap();
+    let objects = Object::read(&manifest).unwrap();
+    let config = objects.iter().find_map(|(_, value)| value["data"]["config.json"].as_str()).unwrap();
+    let config: Value = serde_json::from_str(config).unwrap();
+    assert_eq!(config["nodePathMap"][0]["paths"], serde_json::json!(["/data/volumes"]));
+    insta::assert_snapshot!(manifest);
+}
+
 /// A copy of an addon's object in another namespace has its labels, and is not turnup's.
 #[test]
 fn a_copy_in_another_namespace_is_not_pruned() {

@@ -277,6 +277,11 @@ pub(super) fn node_directories(settings: &ClusterSettings) -> Vec<Directory> {
         directory(layout::PKI, 0o755),
         directory("/var/lib/kubelet/pki", 0o750),
     ];
+    if settings.addons.local_storage {
+        // Made here and not by the first helper pod: users of the host do not come to the volumes,
+        // which pods of any user write to, and a reset knows of it.
+        directories.push(directory(&settings.addons.local_storage_path, 0o700));
+    }
     if kubelet::provides_credentials(settings) {
         // kubelet does not start without it, whatever is in it.
         directories.push(directory(layout::CREDENTIAL_PROVIDERS, 0o755));

@@ -189,7 +189,10 @@ mod tests {
     fn our_addons_come_after_those_that_they_need() {
         let source = TreeSource::embedded();
         let names: Vec<String> = Addon::all(&source).unwrap().into_iter().map(|addon| addon.name).collect();
-        assert_eq!(names, ["flannel", "kube-proxy", "coredns", "limit-range", "metrics-server"]);
+        assert_eq!(
+            names,
+            ["flannel", "kube-proxy", "coredns", "limit-range", "local-path-provisioner", "metrics-server"]
+        );
         assert_eq!(Addon::all(&source).unwrap()[2].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
