@@ -85,7 +85,7 @@ test-upgrade: ## From one minor version of Kubernetes to the next, with drains a
 test-rotate: ## Every keyset rotated on real hosts under requests, with a kill in the middle; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_rotate
 test-addons: ## Addons that are off by default, on real hosts; needs root
-	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics cluster_storage
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cloud_emulators
 bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges

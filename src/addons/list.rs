@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::artifacts::ResolvedArtifacts;
+use crate::artifacts::{ResolvedArtifacts, Selection};
 use crate::bootstrap::{KUBECONFIG, kubectl};
 use crate::cluster::{Addon, Cluster};
 use crate::error::Result;
@@ -11,6 +11,7 @@ use crate::error::Result;
 use super::object::ADDON;
 use super::own;
 use super::own_apply::find_recorded;
+use super::prune;
 
 /// The annotation that records the version of an addon.
 const VERSION: &str = "turnup.dev/version";
@@ -64,18 +65,16 @@ impl AddonList {
         let settings = &cluster.settings;
         let selection = cluster.select_artifacts()?;
         let asked = [KUBECONFIG, ResolvedArtifacts::FILE].iter().all(|file| cluster.store.path(file).is_file());
-        let (workloads, recorded) = if asked {
+        let (objects, recorded) = if asked {
             let kubectl = kubectl(cluster)?;
-            let selector = format!("--selector={ADDON}");
-            let kinds = "daemonsets.apps,deployments.apps";
-            (kubectl.get(&[kinds, "--namespace=kube-system", &selector])?, Some(find_recorded(&kubectl)?))
+            (prune::list_objects(&kubectl)?, Some(find_recorded(&kubectl)?))
         } else {
             (Value::Null, None)
         };
         let row = |addon: Addon| AddonRow {
             enabled: addon.is_on(&settings.addons),
-            available: selection.image(&addon.image).ok().map(|image| image.version.clone()),
-            installed: installed(&workloads, &addon.name),
+            available: available(&addon, &selection),
+            installed: installed(&objects, &addon.name),
             kubernetes: format!("{} to {}", addon.first_kubernetes, addon.last_kubernetes),
             skew: addon.skew(&settings.kubernetes_version),
             name: addon.name,
@@ -93,9 +92,15 @@ impl AddonList {
     }
 }
 
-/// The version that the workloads of an addon record.
-fn installed(workloads: &Value, addon: &str) -> Option<String> {
-    let mut items = workloads["items"].as_array()?.iter().map(|item| &item["metadata"]);
+/// The version that turnup has.
+fn available(addon: &Addon, selection: &Selection) -> Option<String> {
+    let of_image = |image: &String| Some(selection.image(image).ok()?.version.clone());
+    addon.image.as_ref().map_or_else(|| addon.version.clone(), of_image)
+}
+
+/// The version that the main object of an addon records.
+fn installed(objects: &Value, addon: &str) -> Option<String> {
+    let mut items = objects["items"].as_array()?.iter().map(|item| &item["metadata"]);
     let version = |metadata: &Value| metadata["annotations"][VERSION].as_str().map(str::to_owned);
     items.find_map(|metadata| (metadata["labels"][ADDON] == addon).then(|| version(metadata))?)
 }
@@ -107,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_in_the_cluster_is_the_one_that_its_workload_records() {
+    fn the_version_in_the_cluster_is_the_one_that_its_main_object_records() {
         let item = |addon: &str, annotations: Value| json!({"metadata": {"labels": {ADDON: addon}, "annotations": annotations}});
         let list = json!({"items": [item("a", json!({})), item("a", json!({VERSION: "1.2"})), item("b", json!({VERSION: "3"}))]});
         assert_eq!(installed(&list, "a").as_deref(), Some("1.2"));

@@ -12,7 +12,14 @@ pub(super) const HASH: &str = "turnup.dev/hash";
 /// The label of an inventory of the user's own manifests: which set it is of.
 pub(super) const SET: &str = "turnup.dev/manifests";
 
-/// One object in `kube-system`, or one without a namespace.
+/// The namespace of nearly all objects of addons.
+pub(super) const SYSTEM: &str = "kube-system";
+/// All namespaces in which addons have objects.
+pub(super) const HOMES: [&str; 2] = [SYSTEM, "default"];
+/// Kinds of addons without a namespace.
+const CLUSTER_SCOPED: [&str; 4] = ["APIService", "ClusterRole", "ClusterRoleBinding", "StorageClass"];
+
+/// One object; where it is an addon's, its kind decides about its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {
     /// `apps`, empty for the core group.
@@ -65,10 +72,23 @@ impl Object {
         Self { group, kind, name }
     }
 
+    /// The namespace in which addons have objects of its kind; none for kinds without one.
+    ///
+    /// A copy in another namespace, which has the same labels, is not turnup's.
+    pub(super) fn home(&self) -> Option<&'static str> {
+        match self.kind.as_str() {
+            // It is for the pods beside it, and in kube-system all pods say what they need.
+            "LimitRange" => Some("default"),
+            kind if CLUSTER_SCOPED.contains(&kind) => None,
+            _ => Some(SYSTEM),
+        }
+    }
+
     /// The resource of its kind, as kubectl lists it: `daemonsets.apps`.
     pub(super) fn plural(&self) -> String {
         let kind = self.kind.to_lowercase();
-        if self.group.is_empty() { format!("{kind}s") } else { format!("{kind}s.{}", self.group) }
+        let ending = if kind.ends_with('s') { "es" } else { "s" };
+        if self.group.is_empty() { format!("{kind}{ending}") } else { format!("{kind}{ending}.{}", self.group) }
     }
 
     /// How kubectl is told about it: `daemonset.apps/flannel`.

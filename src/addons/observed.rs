@@ -22,6 +22,8 @@ pub(crate) struct Observed {
     /// Every object with the label of an addon, and what changes with every write to it: its
     /// generation, or else its resource version.
     pub(super) addon_objects: BTreeMap<Object, String>,
+    /// The hashes that the main objects of addons record.
+    pub(super) hashes: BTreeMap<Object, String>,
     /// The inventories of the user's own manifests, by set.
     pub(super) recorded: BTreeMap<String, Recorded>,
 }
@@ -67,7 +69,6 @@ pub(crate) struct Pod {
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
     pub(super) object: Object,
-    pub(super) hash: Option<String>,
     /// Whether its controller has seen its newest form.
     pub(super) is_current: bool,
     /// Replicas of a Deployment: wanted, in their newest form, available.
@@ -80,10 +81,7 @@ impl Observed {
         let mut observed = Self::default();
         for item in list["items"].as_array().into_iter().flatten() {
             if item["metadata"]["labels"].get(ADDON).is_some() && item["kind"] != "Pod" {
-                let metadata = &item["metadata"];
-                let generation = metadata["generation"].as_u64().map(|number| format!("generation {number}"));
-                let written = generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])));
-                observed.addon_objects.insert(Object::from_json(item), written);
+                observed.add_object(item);
             }
             observed.recorded.extend(Recorded::parse(item));
             match item["kind"].as_str() {
@@ -94,6 +92,18 @@ impl Observed {
             }
         }
         observed
+    }
+
+    /// An object with the label of an addon; not one of another namespace, which is a copy.
+    fn add_object(&mut self, item: &Value) {
+        let (object, metadata) = (Object::from_json(item), &item["metadata"]);
+        if metadata["namespace"].as_str().is_some_and(|namespace| Some(namespace) != object.home()) {
+            return;
+        }
+        let generation = metadata["generation"].as_u64().map(|number| format!("generation {number}"));
+        let written = generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])));
+        self.hashes.extend(optional(&metadata["annotations"][HASH]).map(|hash| (object.clone(), hash)));
+        self.addon_objects.insert(object, written);
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<&ObservedNode> {
@@ -209,7 +219,6 @@ impl Workload {
         let number = |value: &Value| value.as_u64().unwrap_or(0);
         Self {
             object: Object::from_json(item),
-            hash: optional(&metadata["annotations"][HASH]),
             is_current: number(&status["observedGeneration"]) >= number(&metadata["generation"]),
             replicas: [&item["spec"]["replicas"], &status["updatedReplicas"], &status["availableReplicas"]].map(number),
         }

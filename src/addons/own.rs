@@ -192,10 +192,8 @@ pub(super) fn refuse_shared(manifests: &[Rendered], sets: &[OwnSet]) -> Result<(
     for set in sets {
         for object in &set.objects {
             let of = |manifest: &&Rendered| {
-                let is_same = |one: &Object| {
-                    let in_place = object.namespace == "kube-system" || one.kind.starts_with("ClusterRole");
-                    in_place && *one == object.object()
-                };
+                let is_same =
+                    |one: &Object| one.home().is_none_or(|home| object.namespace == home) && *one == object.object();
                 manifest.objects.iter().any(is_same)
             };
             if let Some(addon) = manifests.iter().find(of) {

@@ -8,17 +8,14 @@ use serde_json::Value;
 use crate::bootstrap::Kubectl;
 use crate::error::Result;
 
-use super::object::{ADDON, Object};
+use super::object::{ADDON, HOMES, Object, SYSTEM};
 use super::observed::Observed;
 
 /// Every kind of which an addon may have objects, in the order of removal: what runs goes before
 /// what it needs.
-const KINDS: &str = "apiservices.apiregistration.k8s.io,deployments.apps,daemonsets.apps,services,configmaps,serviceaccounts,\
-    rolebindings.rbac.authorization.k8s.io,clusterrolebindings.rbac.authorization.k8s.io,\
-    clusterroles.rbac.authorization.k8s.io";
-/// Those of them without a namespace.
-const CLUSTER_SCOPED: [&str; 3] = ["APIService", "ClusterRole", "ClusterRoleBinding"];
-
+const KINDS: &str = "apiservices.apiregistration.k8s.io,deployments.apps,daemonsets.apps,services,configmaps,limitranges,\
+    storageclasses.storage.k8s.io,serviceaccounts,rolebindings.rbac.authorization.k8s.io,roles.rbac.authorization.k8s.io,\
+    clusterrolebindings.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io";
 /// The labels that every object of an addon has: by them it is found.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "turnup");
 
@@ -28,9 +25,9 @@ pub(super) fn why_not_pruned(object: &Object, manifest: &Value, addon: &str) -> 
     if !KINDS.split(',').any(|kind| kind == object.plural()) {
         return Some(format!("turnup prunes no objects of its kind; it prunes {}", KINDS.replace(',', ", ")));
     }
-    let namespace = manifest["metadata"]["namespace"].as_str();
-    if !CLUSTER_SCOPED.contains(&object.kind.as_str()) && namespace != Some("kube-system") {
-        return Some("its namespace is not kube-system".to_owned());
+    let namespace = object.home();
+    if namespace.is_some() && manifest["metadata"]["namespace"].as_str() != namespace {
+        return Some(format!("its namespace is not {}", namespace.unwrap_or_default()));
     }
     let missing = [MANAGED_BY, (ADDON, addon)].into_iter().find(|(name, value)| label(name) != Some(value));
     missing.map(|(name, value)| format!("it has no label {name}: {value}"))
@@ -38,8 +35,13 @@ pub(super) fn why_not_pruned(object: &Object, manifest: &Value, addon: &str) -> 
 
 /// All objects of addons that the cluster has.
 pub(super) fn find_objects(kubectl: &Kubectl) -> Result<Observed> {
+    Ok(Observed::parse(&list_objects(kubectl)?))
+}
+
+/// The same as the API says it.
+pub(super) fn list_objects(kubectl: &Kubectl) -> Result<Value> {
     let selector = format!("--selector={}={},{ADDON}", MANAGED_BY.0, MANAGED_BY.1);
-    Ok(Observed::parse(&kubectl.get(&[KINDS, "--namespace=kube-system", &selector])?))
+    kubectl.get(&[KINDS, "--all-namespaces", &selector])
 }
 
 /// What is there and should not be.
@@ -56,7 +58,14 @@ pub(super) fn superfluous<'o>(
 
 /// Removes these objects and waits until they are gone.
 pub(super) fn remove(kubectl: &Kubectl, objects: &[Object]) -> Result<()> {
-    let mut args = vec!["delete".to_owned(), "--namespace=kube-system".into(), "--ignore-not-found".into()];
-    args.extend(objects.iter().map(Object::argument));
-    kubectl.run(&args).map(drop)
+    HOMES.into_iter().try_for_each(|namespace| {
+        let in_it = |object: &&Object| object.home().unwrap_or(SYSTEM) == namespace;
+        let mut found = objects.iter().filter(in_it).map(Object::argument).peekable();
+        if found.peek().is_none() {
+            return Ok(());
+        }
+        let options = ["delete".to_owned(), format!("--namespace={namespace}"), "--ignore-not-found".into()];
+        let args: Vec<String> = options.into_iter().chain(found).collect();
+        kubectl.run(&args).map(drop)
+    })
 }

@@ -33,6 +33,11 @@ impl Rendered {
     pub(super) fn file(&self) -> String {
         format!("addons/{}.yaml", self.name)
     }
+
+    /// Whether its main object runs pods, which are waited for.
+    pub(super) fn has_workload(&self) -> bool {
+        ["DaemonSet", "Deployment"].contains(&self.main.kind.as_str())
+    }
 }
 
 /// What the manifests are made from.
@@ -63,7 +68,10 @@ impl TemplateValues<'_> {
     }
 
     fn render_addon(&self, addon: &Addon) -> Result<Rendered> {
-        let (image, version) = (self.image)(&addon.image)?;
+        let (image, version) = match &addon.image {
+            Some(image) => (self.image)(image)?,
+            None => (String::new(), addon.version.clone().unwrap_or_default()),
+        };
         let hash = hex::encode(Sha256::digest(join(&self.fill(addon, &image, &version, "")?)));
         let files = self.fill(addon, &image, &version, &hash)?;
         let mut objects = Vec::new();

@@ -46,7 +46,7 @@ impl ExpectedAddons<'_> {
                 None => outlook.missing.push(format!("node {host} is not registered")),
             }
         }
-        for addon in self.addons {
+        for addon in self.addons.iter().filter(|addon| addon.has_workload()) {
             let missing = missing_of(addon, &hosts, observed);
             if missing.is_empty() {
                 outlook.ready_addons.push(addon.name.clone());
@@ -71,7 +71,7 @@ fn missing_of(addon: &Rendered, hosts: &[&String], observed: &Observed) -> Vec<S
     let Some(workload) = observed.workloads.iter().find(|workload| workload.object == addon.main) else {
         return vec![format!("{} is not in the cluster", addon.main)];
     };
-    if workload.hash.as_ref() != Some(&addon.hash) {
+    if observed.hashes.get(&addon.main) != Some(&addon.hash) {
         return vec![format!("{} is of another version", addon.main)];
     }
     if !workload.is_current {

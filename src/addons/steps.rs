@@ -174,10 +174,19 @@ impl AddonContext {
         self.inventory.hosts.iter().map(|host| host.name.clone()).collect()
     }
 
-    /// Nodes, workloads, pods and what belongs to them, all in one call.
+    /// Nodes, workloads, pods and what belongs to them, all in one call; one more for main objects
+    /// that are no workload.
     fn look(&self) -> Result<Observed> {
         let kinds = "nodes,daemonsets.apps,deployments.apps,pods,services,configmaps";
-        Ok(Observed::parse(&kubectl(&self.cluster)?.get(&[kinds, "--namespace=kube-system"])?))
+        let kubectl = kubectl(&self.cluster)?;
+        let mut observed = Observed::parse(&kubectl.get(&[kinds, "--namespace=kube-system"])?);
+        if self.manifests().is_ok_and(|manifests| !manifests.iter().all(Rendered::has_workload)) {
+            let mut further = prune::find_objects(&kubectl)?;
+            further.addon_objects.retain(|object, _| further.hashes.contains_key(object));
+            observed.addon_objects.extend(further.addon_objects);
+            observed.hashes.extend(further.hashes);
+        }
+        Ok(observed)
     }
 
     /// The same, at most [`FRESH`] old: the proofs of all steps need only one call.
@@ -295,9 +304,7 @@ impl Apply {
             now.is_some() && now == applied.get(&object.argument())
         };
         let same = |manifest: &Rendered| {
-            let mut workloads = there.workloads.iter().filter(|workload| workload.object == manifest.main);
-            manifest.objects.iter().all(is_untouched)
-                && workloads.any(|workload| workload.hash.as_ref() == Some(&manifest.hash))
+            manifest.objects.iter().all(is_untouched) && there.hashes.get(&manifest.main) == Some(&manifest.hash)
         };
         manifests.iter().filter(|manifest| !same(manifest)).collect()
     }
@@ -336,7 +343,8 @@ impl Action for Apply {
         let there = self.0.look_once()?;
         let mut manifests = self.0.manifests()?;
         for manifest in &mut manifests {
-            manifest.objects.retain(|object| SEEN.contains(&object.kind.as_str()));
+            let main = manifest.main.clone();
+            manifest.objects.retain(|object| SEEN.contains(&object.kind.as_str()) || *object == main);
         }
         if let Some(manifest) = self.changed(&there, &manifests).first() {
             return Ok(Check::Drifted(format!(

@@ -113,8 +113,7 @@ fn applied() -> Vec<Rendered> {
     let observed = observe(HEALTHY);
     let mut manifests = render(|_| {}).unwrap();
     for manifest in &mut manifests {
-        let workload = observed.workloads.iter().find(|workload| workload.object == manifest.main).unwrap();
-        manifest.hash = workload.hash.clone().unwrap();
+        manifest.hash = observed.hashes[&manifest.main].clone();
     }
     manifests
 }
@@ -143,6 +142,45 @@ fn coredns_as_it_is_applied() {
 fn metrics_server_as_it_is_applied() {
     let pairs = [("phase3.metrics_server", "y"), ("phase3.metrics_server_resolution", "20s")];
     insta::assert_snapshot!(render_set("metrics-server", &pairs).unwrap());
+}
+
+#[test]
+fn limit_range_as_it_is_applied() {
+    let manifest = render_set("limit-range", &[("phase3.limit_range", "y")]).unwrap();
+    insta::assert_snapshot!(manifest);
+}
+
+#[test]
+fn local_path_provisioner_as_it_is_applied() {
+    let pairs = [("phase3.local_storage", "y"), ("phase3.local_storage_path", "/data/volumes")];
+    let manifest = render_set("local-path-provisioner", &pairs).unwrap();
+    let objects = Object::read(&manifest).unwrap();
+    let config = objects.iter().find_map(|(_, value)| value["data"]["config.json"].as_str()).unwrap();
+    let config: Value = serde_json::from_str(config).unwrap();
+    assert_eq!(config["nodePathMap"][0]["paths"], serde_json::json!(["/data/volumes"]));
+    insta::assert_snapshot!(manifest);
+}
+
+/// A copy of an addon's object in another namespace has its labels, and is not turnup's.
+#[test]
+fn a_copy_in_another_namespace_is_not_pruned() {
+    let limit_range = |namespace: &str| {
+        serde_json::json!({"items": [{"apiVersion": "v1", "kind": "LimitRange", "metadata": {
+            "name": "limit-range", "namespace": namespace, "labels": {"turnup.dev/addon": "limit-range"},
+        }}]})
+    };
+    let found = |namespace| prune::superfluous(&Observed::parse(&limit_range(namespace)).addon_objects, []);
+    assert_eq!(found("default").iter().map(Object::argument).collect::<Vec<_>>(), ["limitrange/limit-range"]);
+    assert_eq!(found("shop"), []);
+}
+
+/// No pod stands behind it.
+#[test]
+fn an_addon_without_a_workload_is_not_waited_for() {
+    let source = TreeSource::embedded();
+    let rendered = render_from(&source, |settings| settings.addons.limit_range = true).unwrap();
+    let limit_range: Vec<Rendered> = rendered.into_iter().filter(|manifest| manifest.name == "limit-range").collect();
+    assert_eq!(missing(&observe(HEALTHY), &limit_range, &["master"], true), [""; 0]);
 }
 
 #[test]

@@ -36,6 +36,8 @@ const LEFT: &str = "outputs/left-in-cloud.json";
 const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// On a claim for which a provisioner is making a volume.
 const AWAITED: &str = "volume.kubernetes.io/storage-provisioner";
+/// The provisioner of `phase3.local_storage`: its volumes go with their hosts.
+const LOCAL_PATH: &str = "rancher.io/local-path";
 /// Between two looks.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// The resource is defined only in clusters with the Gateway API.
@@ -209,7 +211,8 @@ fn name_within(item: &Value) -> String {
 fn awaited_volume(claim: &Value) -> Option<CloudResource> {
     let metadata = &claim["metadata"];
     let (namespace, name) = (metadata["namespace"].as_str()?, metadata["name"].as_str()?);
-    let is_awaited = claim["status"]["phase"] == "Pending" && metadata["annotations"][AWAITED].is_string();
+    let provisioner = metadata["annotations"][AWAITED].as_str()?;
+    let is_awaited = claim["status"]["phase"] == "Pending" && provisioner != LOCAL_PATH;
     is_awaited.then(|| CloudResource {
         what: format!("the volume that the claim {namespace}/{name} waits for"),
         is_volume: true,
@@ -433,6 +436,8 @@ mod tests {
         };
         let mut by_hand = volume("by-hand", "Delete", "csi", "Bound");
         by_hand["metadata"]["annotations"] = json!({});
+        let mut local = claim("on-a-host", "Pending", false);
+        local["metadata"]["annotations"][AWAITED] = LOCAL_PATH.into();
         CloudResources::parse(&json!({"items": [
             service("front", "LoadBalancer", &cleanup),
             service("metal", "LoadBalancer", &json!([])),
@@ -446,6 +451,7 @@ mod tests {
             volume("kept", "Retain", "csi", "Bound"),
             claim("data-bound", "Bound", true),
             claim("coming", "Pending", false),
+            local,
             volume("on-the-node", "Delete", "hostPath", "Bound"),
             by_hand,
         ]}))

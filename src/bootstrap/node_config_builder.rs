@@ -221,8 +221,9 @@ impl<'a> NodeConfigBuilder<'a> {
         let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
         let addons = Addon::all(&self.cluster.source)?;
         // An image that is fetched only for its addon is not there while that is off.
-        let there = |addon: &&Addon| self.artifacts.has(&format!("image/{}", addon.image));
-        let later = addons.iter().filter(there).map(|addon| addon.image.as_str()).chain(["agnhost"]);
+        let there = |image: &&str| self.artifacts.has(&format!("image/{image}"));
+        let of_addons = addons.iter().filter_map(|addon| addon.image.as_deref());
+        let later = of_addons.filter(there).chain(["agnhost"]);
         let image = |name: &str, first: bool| -> Result<Image> {
             let id = format!("image/{name}");
             let (sha256, size) = (self.artifacts.sha256(&id)?, self.artifacts.size(&id)?);
@@ -276,6 +277,11 @@ pub(super) fn node_directories(settings: &ClusterSettings) -> Vec<Directory> {
         directory(layout::PKI, 0o755),
         directory("/var/lib/kubelet/pki", 0o750),
     ];
+    if settings.addons.local_storage {
+        // Made here and not by the first helper pod: users of the host do not come to the volumes,
+        // which pods of any user write to, and a reset knows of it.
+        directories.push(directory(&settings.addons.local_storage_path, 0o700));
+    }
     if kubelet::provides_credentials(settings) {
         // kubelet does not start without it, whatever is in it.
         directories.push(directory(layout::CREDENTIAL_PROVIDERS, 0o755));

@@ -30,6 +30,9 @@ pub struct AddonSettings {
     pub metrics_server: bool,
     pub metrics_server_replicas: u32,
     pub metrics_server_resolution: String,
+    pub limit_range: bool,
+    pub local_storage: bool,
+    pub local_storage_path: String,
     pub prune: bool,
 }
 
@@ -74,6 +77,9 @@ impl AddonSettings {
             metrics_server: settings.get_bool("phase3.metrics_server")?,
             metrics_server_replicas: settings.get_number("phase3.metrics_server_replicas")?,
             metrics_server_resolution: settings.get("phase3.metrics_server_resolution")?,
+            limit_range: settings.get_bool("phase3.limit_range")?,
+            local_storage: settings.get_bool("phase3.local_storage")?,
+            local_storage_path: settings.get("phase3.local_storage_path")?,
             prune: settings.get_bool("phase3.prune")?,
         })
     }

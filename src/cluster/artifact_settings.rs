@@ -72,7 +72,7 @@ impl Cluster {
     pub fn select_from(&self, lock: &Lock) -> Result<Selection> {
         let mut selection = lock.select(&self.settings.kubernetes_version)?;
         for addon in Addon::all(&self.source)?.iter().filter(|addon| addon.is_on(&self.settings.addons)) {
-            selection.require_image(&addon.image);
+            addon.image.iter().for_each(|image| selection.require_image(image));
         }
         Ok(selection)
     }

@@ -24,9 +24,13 @@ pub struct Addon {
     pub summary: String,
     /// The setting that switches it on: a bool of phase 3.
     pub switch: String,
-    /// The image that it runs, which all nodes get; its version is the addon's.
-    pub image: String,
-    /// The kind of its main object, which is waited for: `DaemonSet` or `Deployment`.
+    /// The image that it runs, which all nodes get; its version is the addon's. None for objects
+    /// that no program of their own stands behind.
+    pub image: Option<String>,
+    /// The version of an addon without an image.
+    pub version: Option<String>,
+    /// The kind of its main object, which records the version; a `DaemonSet` or a `Deployment` is
+    /// waited for.
     pub main: String,
     /// The addons that are applied before it, where they are on.
     #[serde(default)]
@@ -83,6 +87,10 @@ impl Addon {
                 .map_err(|error| Error::config(format!("{file}: {}", error.message())))?;
             if addon.name != dir {
                 return Err(Error::config(format!("{file}: its name is {}, and its directory is {dir}", addon.name)));
+            }
+            if addon.image.is_some() == addon.version.is_some() {
+                let why = "it has one of two: an image, which has the version, or a version";
+                return Err(Error::config(format!("{file}: {why}")));
             }
             found.insert(dir, addon);
         }
@@ -181,7 +189,10 @@ mod tests {
     fn our_addons_come_after_those_that_they_need() {
         let source = TreeSource::embedded();
         let names: Vec<String> = Addon::all(&source).unwrap().into_iter().map(|addon| addon.name).collect();
-        assert_eq!(names, ["flannel", "kube-proxy", "coredns", "metrics-server"]);
+        assert_eq!(
+            names,
+            ["flannel", "kube-proxy", "coredns", "limit-range", "local-path-provisioner", "metrics-server"]
+        );
         assert_eq!(Addon::all(&source).unwrap()[2].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
@@ -203,6 +214,10 @@ mod tests {
             (&*GOOD.replace("\"a\"", "\"b\""), "templates/addons/a/addon.toml: its name is b, and its directory is a"),
             (&*format!("{GOOD}needs = [\"x\"]\n"), "templates/addons/a/addon.toml: it needs x, which is no addon"),
             (&*GOOD.replace("1.36", "1"), "templates/addons/a/addon.toml: `1` is no MAJOR.MINOR"),
+            (
+                &*format!("{GOOD}version = \"1\"\n"),
+                "templates/addons/a/addon.toml: it has one of two: an image, which has the version, or a version",
+            ),
             (&*format!("{GOOD}wait = 1\n"), "templates/addons/a/addon.toml: unknown field `wait`"),
         ] {
             let error = all(&[("a", text)]).unwrap_err();

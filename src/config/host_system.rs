@@ -66,6 +66,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     let judged = rules.into_iter().map(|(name, judge)| (name, facts.text(name).and_then(judge)));
     let mut problems: Vec<Problem> = judged.filter_map(|(name, why)| Some(Problem::of(name, why?))).collect();
     problems.extend(check_kernel(facts));
+    problems.extend(check_volumes(facts));
     let name = "phase1.local.packages";
     let local = words(facts.text(name).unwrap_or_default()).into_iter().find(|package| !is_package(package));
     let why = |package| format!("{name}: {package} is no name of a Debian package");
@@ -166,11 +167,24 @@ fn judge_data_dir(dir: &str) -> Option<String> {
     if dir.is_empty() || dir == USUAL_DATA_DIR {
         return None;
     }
+    let why = find_overlap(dir, TAKEN.into_iter().chain([USUAL_DATA_DIR]))?;
+    Some(format!("{why}; choose a directory of kubelet's own, such as /data/kubelet"))
+}
+
+/// A reset empties the directories of containerd and kubelet, and leaves volumes.
+fn check_volumes(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase3.local_storage_path";
+    let programs = [DATA_DIR, "phase2.runtime.data_dir"].into_iter().filter_map(|setting| facts.text(setting));
+    let why = find_overlap(facts.text(name)?, TAKEN.into_iter().chain(programs))?;
+    Some(Problem::of(name, format!("{why}; choose a directory of the volumes' own, such as /data/volumes")))
+}
+
+/// Which of these directories one lies in or holds.
+fn find_overlap<'a>(dir: &str, mut others: impl Iterator<Item = &'a str>) -> Option<String> {
     let wanted = Path::new(dir);
-    let meets = |other: &&str| wanted.starts_with(other) || Path::new(other).starts_with(wanted);
-    let other = TAKEN.into_iter().chain([USUAL_DATA_DIR]).find(meets)?;
+    let other = others.find(|other| wanted.starts_with(other) || Path::new(other).starts_with(wanted))?;
     let place = if wanted.starts_with(other) { "lies in" } else { "holds" };
-    Some(format!("{dir} {place} {other}; choose a directory of kubelet's own, such as /data/kubelet"))
+    Some(format!("{dir} {place} {other}"))
 }
 
 #[cfg(test)]
@@ -228,6 +242,26 @@ mod tests {
             assert!(said.as_ref().is_some_and(|said| said.contains(why)), "{wrong}: {said:?}");
         }
         assert!(judge_names("localhost=192.0.2.1").is_some() && judge_names("a.example=2001:db8::1").is_none());
+    }
+
+    #[test]
+    fn volumes_lie_where_no_reset_comes() {
+        let refused = |more: (&str, &str)| {
+            let mut settings = crate::config::Settings::defaults(&crate::config::TreeSource::embedded()).unwrap();
+            let pairs = [("phase3.local_storage", "y"), more];
+            settings.set_all(&pairs).map_or_else(|error| error.message().to_owned(), |_| String::new())
+        };
+        let path = "phase3.local_storage_path";
+        for (dir, why) in [
+            ("/var/lib", "/var/lib holds /var/lib/cni"),
+            ("/var/lib/turnup/volumes", "/var/lib/turnup/volumes lies in /var/lib/turnup"),
+            ("/var/lib/kubelet/volumes", "/var/lib/kubelet/volumes lies in /var/lib/kubelet"),
+        ] {
+            assert!(refused((path, dir)).starts_with(&format!("{path}: {why}; choose")), "{}", refused((path, dir)));
+        }
+        assert_eq!(refused((path, "/data/volumes")), "");
+        let other = refused((DATA_DIR, "/var/lib/local-path-volumes"));
+        assert!(other.contains("lies in /var/lib/local-path-volumes"), "{other}");
     }
 
     #[test]

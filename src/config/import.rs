@@ -69,7 +69,7 @@ pub struct Imported {
 }
 
 /// Names that are gone, or the beginnings of such names, and why; the first that fits says it.
-const RETIRED: [(&str, &str); 12] = [
+const RETIRED: [(&str, &str); 14] = [
     (
         "phase1.openstack.",
         "the target openstack is gone; a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
@@ -93,6 +93,14 @@ const RETIRED: [(&str, &str); 12] = [
     ("phase2.kubeadm.master_upgrade.method", "kubeadm is not used; see phase2.update"),
     ("phase2.kubeadm.", "kubeadm is not used"),
     ("phase2.kubelet_version", "the kubelet has the version of the cluster: phase2.kubernetes_version"),
+    (
+        "phase2.enable_cloud_provider",
+        "the cluster does nothing in its cloud by itself; a cloud controller manager of your own: phase3.manifests",
+    ),
+    (
+        "phase3.dashboard",
+        "the Kubernetes Dashboard was retired in January 2026 in favour of Headlamp; its manifests can be yours: phase3.manifests",
+    ),
     ("phase3.weave_net", "Weave Net is gone; flannel is the pod network"),
 ];
 

@@ -30,7 +30,6 @@ fn from_nothing_to_a_changed_configuration() {
     phase3.dns_cache_seconds: no longer applies
     phase3.dns_log: no longer applies
     phase3.dns_memory_limit: no longer applies
-    phase3.node_local_dns: no longer applies
     wrote .config.json
     ");
     assert_eq!(outcome.out, "");

@@ -48,6 +48,7 @@ mod cluster_rotate;
 mod cluster_settings;
 mod cluster_static;
 mod cluster_status;
+mod cluster_storage;
 mod cluster_support;
 mod cluster_upgrade;
 mod completions;

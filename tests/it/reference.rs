@@ -230,6 +230,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("phase2.host_timeout", "how phase 2 runs"),
     ("phase2.timeout", "how phase 2 runs"),
     ("phase2.update.", "how phase 2 updates the nodes of a running cluster"),
+    ("phase3.local_storage_path", "manifest `addons/local-path-provisioner.yaml`"),
     ("phase3.manifests", "file `addons/own-manifests.yaml`"),
     ("phase3.metrics_server_", "manifest `addons/metrics-server.yaml`"),
     ("phase3.max_unready_nodes", "which cluster counts as up"),
