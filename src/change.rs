@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Class, Error};
 use crate::step_id::StepId;
 use crate::unknown;
 
@@ -143,6 +144,9 @@ pub struct Preview {
     /// will end with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// The class of that error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_class: Option<Class>,
 }
 
 impl Preview {
@@ -150,6 +154,12 @@ impl Preview {
     #[must_use]
     pub fn after(step: StepId) -> Self {
         Self { known_after: Some(step), ..Self::default() }
+    }
+
+    /// The same when looking ended with this error.
+    #[must_use]
+    pub fn failed(self, error: &Error) -> Self {
+        Self { failed: Some(error.render()), failed_class: Some(error.class()), ..self }
     }
 
     /// With words in place of the placeholders, which come back in what hosts and programs say of a

@@ -1,12 +1,12 @@
 //! `turnup artifacts`: what is pinned, what is here, get it, check it, carry it elsewhere, record
 //! it.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::artifacts::{
     Artifact, Blob, Cache, CacheHealth, Digest, Exported, Lock, Platform, RecordedDigest, Selection, Sources, Watch,
@@ -135,27 +135,26 @@ struct Checked {
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     crate::exec::signals::install()?;
     let watch = &Remarks(printer);
-    let out = &mut anstream::stdout().lock();
-    let session = ArtifactsContext::open(args, printer.is_json(), watch)?;
+    let session = ArtifactsContext::open(args, printer, watch)?;
     match &args.command {
-        Command::List => session.list(out),
-        Command::Fetch { names } => session.fetch(names, out),
-        Command::Verify => session.verify(out),
+        Command::List => session.list(),
+        Command::Fetch { names } => session.fetch(names),
+        Command::Verify => session.verify(),
         Command::Path { name } => {
             let path = session.cache.ensure(session.selection()?.get(name)?, &session.sources, watch)?;
-            Ok(writeln!(out, "{}", path.display())?)
+            session.tell_path(&path)
         }
-        Command::Export { dir, all } => session.export(dir, *all, out),
-        Command::Bundle { place, all } => session.bundle(global, place, *all, out),
-        Command::RootFs { suite, further, mirror, renew } => session.rootfs(suite, further, mirror, *renew, out),
+        Command::Export { dir, all } => session.export(dir, *all),
+        Command::Bundle { place, all } => session.bundle(global, place, *all),
+        Command::RootFs { suite, further, mirror, renew } => session.rootfs(suite, further, mirror, *renew),
         Command::Lock { write } => {
             let version = session.version().to_owned();
-            session.record(rewrite_lock, &version, *write, out)
+            session.record(rewrite_lock, &version, *write)
         }
-        Command::Reference { write } => session.reference(*write, out),
+        Command::Reference { write } => session.reference(*write),
         Command::Pin { source: PinSource::Upstream } => {
             let version = session.version().to_owned();
-            session.record(pin_upstream, &version, true, out)
+            session.record(pin_upstream, &version, true)
         }
     }
 }
@@ -169,7 +168,7 @@ type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<R
 
 struct ArtifactsContext<'a> {
     args: &'a Args,
-    json: bool,
+    printer: &'a Printer,
     lock: Lock,
     cache: Cache,
     sources: Sources,
@@ -177,10 +176,10 @@ struct ArtifactsContext<'a> {
 }
 
 impl<'a> ArtifactsContext<'a> {
-    fn open(args: &'a Args, json: bool, watch: &'a dyn Watch) -> Result<Self> {
+    fn open(args: &'a Args, printer: &'a Printer, watch: &'a dyn Watch) -> Result<Self> {
         Ok(Self {
             args,
-            json,
+            printer,
             lock: Lock::load(Path::new("."))?,
             cache: Cache::open()?,
             sources: Sources::parse(&args.sources, &args.mirror)?,
@@ -196,32 +195,28 @@ impl<'a> ArtifactsContext<'a> {
         self.lock.select(self.version())
     }
 
-    fn list(&self, out: &mut dyn Write) -> Result<()> {
-        for artifact in &self.selection()?.artifacts {
-            let blob = self.cache.lookup(artifact, &self.sources, self.watch)?;
-            self.write_row(artifact, blob, out)?;
-        }
-        Ok(())
+    fn list(&self) -> Result<()> {
+        let selection = self.selection()?;
+        let look = |artifact| Ok((artifact, self.cache.lookup(artifact, &self.sources, self.watch)?));
+        self.tell_rows(selection.artifacts.iter().map(look).collect::<Result<_>>()?)
     }
 
-    fn write_row(&self, artifact: &Artifact, blob: Option<Blob>, out: &mut dyn Write) -> Result<()> {
-        let sha256 = blob.as_ref().map_or(artifact.pins[0].sha256, |blob| blob.digest);
-        let row = Row {
-            artifact: artifact.id(),
-            version: &artifact.version,
-            platform: artifact.platform.to_string(),
-            sha256,
-            optional: artifact.optional,
-            path: blob.map(|blob| blob.path),
-        };
-        if self.json {
-            return write_json(out, &row);
+    fn tell_rows(&self, found: Vec<(&Artifact, Option<Blob>)>) -> Result<()> {
+        let rows: Vec<Row<'_>> = found.into_iter().map(|(artifact, blob)| Row::of(artifact, blob)).collect();
+        if self.printer.is_json() {
+            return self.printer.json(&json!({"schema": "turnup.artifacts/1", "artifacts": rows}));
         }
-        let state = if row.path.is_some() { "cached" } else { "-" };
-        Ok(writeln!(out, "{:<32} {:<8} {:<12} {state:<7} {sha256}", row.artifact, row.version, row.platform)?)
+        rows.iter().try_for_each(|row| self.printer.line(&row.line()))
     }
 
-    fn fetch(&self, names: &[String], out: &mut dyn Write) -> Result<()> {
+    fn tell_path(&self, path: &Path) -> Result<()> {
+        if self.printer.is_json() {
+            return self.printer.json(&json!({"schema": "turnup.artifacts.path/1", "path": path}));
+        }
+        self.printer.line(&path.display().to_string())
+    }
+
+    fn fetch(&self, names: &[String]) -> Result<()> {
         let selection = self.selection()?;
         let wanted: Vec<&Artifact> = if names.is_empty() {
             selection.required().collect()
@@ -229,13 +224,10 @@ impl<'a> ArtifactsContext<'a> {
             names.iter().map(|name| selection.get(name)).collect::<Result<_>>()?
         };
         let blobs = self.cache.ensure_all(wanted.iter().copied(), &self.sources, self.watch)?;
-        for (artifact, blob) in wanted.into_iter().zip(blobs) {
-            self.write_row(artifact, Some(blob), out)?;
-        }
-        Ok(())
+        self.tell_rows(wanted.into_iter().zip(blobs.into_iter().map(Some)).collect())
     }
 
-    fn verify(&self, out: &mut dyn Write) -> Result<()> {
+    fn verify(&self) -> Result<()> {
         let mut names = std::collections::BTreeMap::new();
         for version in self.lock.versions() {
             // A version that is not recorded for this platform has no names to offer, and nothing
@@ -246,39 +238,42 @@ impl<'a> ArtifactsContext<'a> {
                 }
             }
         }
-        let (start, mut corrupt) = (Instant::now(), 0);
+        let (start, mut corrupt, mut checked) = (Instant::now(), 0, Vec::new());
         let digests = self.cache.digests()?;
         for digest in &digests {
             self.watch.check()?;
             let (health, place) = self.cache.check(digest)?;
             let artifact = names.get(digest).cloned();
             corrupt += usize::from(health == CacheHealth::Corrupt);
-            if self.json {
-                write_json(out, &Checked { artifact, sha256: *digest, health })?;
-            } else if health == CacheHealth::Corrupt {
-                let name = artifact.unwrap_or_else(|| "something no longer pinned".into());
-                writeln!(out, "corrupt: {name}; moved to {}", place.display())?;
+            if health == CacheHealth::Corrupt && !self.printer.is_json() {
+                let name = artifact.as_deref().unwrap_or("something no longer pinned");
+                self.printer.line(&format!("corrupt: {name}; moved to {}", place.display()))?;
             }
+            checked.push(Checked { artifact, sha256: *digest, health });
+        }
+        if self.printer.is_json() {
+            self.printer
+                .json(&json!({"schema": "turnup.artifacts.verify/1", "good": corrupt == 0, "files": checked}))?;
         }
         if corrupt != 0 {
             return Err(Error::permanent(format!("{corrupt} of {} files in the cache were altered", digests.len()))
                 .hint("turnup artifacts fetch"));
         }
-        if !self.json {
-            writeln!(out, "{} files are good ({:.1} s)", digests.len(), start.elapsed().as_secs_f64())?;
+        if self.printer.is_json() {
+            return Ok(());
         }
-        Ok(())
+        self.printer.line(&format!("{} files are good ({:.1} s)", digests.len(), start.elapsed().as_secs_f64()))
     }
 
-    fn rootfs(&self, suite: &str, further: &[String], mirror: &str, renew: bool, out: &mut dyn Write) -> Result<()> {
+    fn rootfs(&self, suite: &str, further: &[String], mirror: &str, renew: bool) -> Result<()> {
         let path = self.cache.rootfs_from(suite, further, mirror, renew, self.watch)?;
         if let Some(complaint) = self.cache.find_host_root(suite, further).and_then(|root| root.complaint()) {
             self.watch.progress(&format!("warning: this root {complaint}; turnup artifacts rootfs --renew"));
         }
-        Ok(writeln!(out, "{}", path.display())?)
+        self.tell_path(&path)
     }
 
-    fn export(&self, dir: &Path, all: bool, out: &mut dyn Write) -> Result<()> {
+    fn export(&self, dir: &Path, all: bool) -> Result<()> {
         let selection = self.selection()?;
         let wanted: Vec<&Artifact> = selection.artifacts.iter().filter(|artifact| all || !artifact.optional).collect();
         let blobs = self.cache.ensure_all(wanted.iter().copied(), &self.sources, self.watch)?;
@@ -286,14 +281,11 @@ impl<'a> ArtifactsContext<'a> {
         let own = std::env::current_exe().context("cannot find turnup's own binary")?;
         let exported: Vec<Exported> = items.iter().map(|(artifact, blob)| Exported::of(artifact, blob)).collect();
         export_mirror(&self.cache, &exported, &own, dir, self.watch)?;
-        for (artifact, blob) in items {
-            self.write_row(artifact, Some(blob), out)?;
-        }
-        Ok(())
+        self.tell_rows(items.into_iter().map(|(artifact, blob)| (artifact, Some(blob))).collect())
     }
 
     /// By the configuration alone: its version, sources, cache and images.
-    fn bundle(&self, global: &Global, place: &Path, all: bool, out: &mut dyn Write) -> Result<()> {
+    fn bundle(&self, global: &Global, place: &Path, all: bool) -> Result<()> {
         let source = TreeSource::find(Path::new("."));
         let cluster = Cluster::open(&global.settings(&source)?, source, &global.state_dir)?;
         let (cache, sources) = (cluster.cache()?, cluster.settings.sources.without_bundle());
@@ -314,13 +306,10 @@ impl<'a> ArtifactsContext<'a> {
         }
         let own = std::env::current_exe().context("cannot find turnup's own binary")?;
         export_bundle(&cache, &exported, &own, place, self.watch)?;
-        for (artifact, blob) in wanted.into_iter().zip(blobs) {
-            self.write_row(artifact, Some(blob), out)?;
-        }
-        Ok(())
+        self.tell_rows(wanted.into_iter().zip(blobs.into_iter().map(Some)).collect())
     }
 
-    fn reference(&self, write: bool, out: &mut dyn Write) -> Result<()> {
+    fn reference(&self, write: bool) -> Result<()> {
         let version = self.lock.find_version(self.version())?;
         let source = TreeSource::find(Path::new("."));
         let is_there = !source.files(&Reference::path(version)).is_empty();
@@ -331,14 +320,9 @@ impl<'a> ArtifactsContext<'a> {
         };
         let found = describe_components(&self.lock, version, &self.cache, &self.sources, self.watch)?;
         let differences = compare(known.as_ref(), &found)?;
-        for difference in &differences {
-            let Difference { entry, old, new } = difference;
-            if self.json {
-                write_json(out, difference)?;
-            } else {
-                writeln!(out, "{entry}: {} -> {}", show(old.as_ref()), show(new.as_ref()))?;
-            }
-        }
+        self.tell_changes("turnup.artifacts.reference/1", &differences, |Difference { entry, old, new }| {
+            format!("{entry}: {} -> {}", show(old.as_ref()), show(new.as_ref()))
+        })?;
         if write {
             let path = write_reference(&found, Path::new("."))?;
             self.watch.progress(&format!("{} entries changed in {}", differences.len(), path.display()));
@@ -351,16 +335,20 @@ impl<'a> ArtifactsContext<'a> {
         Err(Error::permanent(message).hint(format!("turnup artifacts reference --kubernetes {version} --write")))
     }
 
-    fn record(mut self, record: Record, version: &str, write: bool, out: &mut dyn Write) -> Result<()> {
-        let changes = record(&mut self.lock, version, &Platform::host(), &self.cache, self.watch)?;
-        for change in &changes {
-            if self.json {
-                write_json(out, change)?;
-            } else {
-                let old = change.old.map_or_else(|| "nothing".to_owned(), |old| old.to_string());
-                writeln!(out, "{} {}: {old} -> {}", change.artifact, change.version, change.new)?;
-            }
+    /// What differs from a file of ours.
+    fn tell_changes<T: Serialize>(&self, schema: &str, changes: &[T], line: impl Fn(&T) -> String) -> Result<()> {
+        if self.printer.is_json() {
+            return self.printer.json(&json!({"schema": schema, "changes": changes}));
         }
+        changes.iter().try_for_each(|change| self.printer.line(&line(change)))
+    }
+
+    fn record(mut self, record: Record, version: &str, write: bool) -> Result<()> {
+        let changes = record(&mut self.lock, version, &Platform::host(), &self.cache, self.watch)?;
+        self.tell_changes("turnup.artifacts.lock/1", &changes, |change| {
+            let old = change.old.map_or_else(|| "nothing".to_owned(), |old| old.to_string());
+            format!("{} {}: {old} -> {}", change.artifact, change.version, change.new)
+        })?;
         if write {
             let path = write_lock(&self.lock, Path::new("."))?;
             self.watch.progress(&format!("{} digests changed in {}", changes.len(), path.display()));
@@ -374,9 +362,22 @@ impl<'a> ArtifactsContext<'a> {
     }
 }
 
-fn write_json<T: Serialize>(out: &mut dyn Write, value: &T) -> Result<()> {
-    serde_json::to_writer(&mut *out, value).context("cannot write the result")?;
-    Ok(writeln!(out)?)
+impl<'a> Row<'a> {
+    fn of(artifact: &'a Artifact, blob: Option<Blob>) -> Self {
+        Self {
+            artifact: artifact.id(),
+            version: &artifact.version,
+            platform: artifact.platform.to_string(),
+            sha256: blob.as_ref().map_or(artifact.pins[0].sha256, |blob| blob.digest),
+            optional: artifact.optional,
+            path: blob.map(|blob| blob.path),
+        }
+    }
+
+    fn line(&self) -> String {
+        let state = if self.path.is_some() { "cached" } else { "-" };
+        format!("{:<32} {:<8} {:<12} {state:<7} {}", self.artifact, self.version, self.platform, self.sha256)
+    }
 }
 
 /// Progress as plain lines on standard error.

@@ -25,6 +25,8 @@ cluster. What only a run can know is said to be known after a step; nothing is m
 turnup plan provision also asks Terraform's providers what was changed outside of turnup since the last apply,
 and shows it first.
 
+When a step would fail now, the plan says so and the command ends with the exit code that a run would end with.
+
 turnup plan --out FILE writes it down; turnup up --plan FILE does that and nothing else, and refuses when turnup, the
 configuration, a template, the state, a host or the cluster is not what it was. The file holds no secrets.";
 
@@ -58,9 +60,11 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         printer.remark(&format!("wrote the plan; next: turnup up --plan {}", file.display()));
     }
     if printer.is_json() {
-        return printer.json(&serde_json::to_value(&plan).context("cannot write the plan as JSON")?);
+        printer.json(&serde_json::to_value(&plan).context("cannot write the plan as JSON")?)?;
+    } else {
+        plan.describe().iter().try_for_each(|line| printer.line(line))?;
     }
-    plan.describe().iter().try_for_each(|line| printer.line(line))
+    plan.into_result()
 }
 
 /// One phase alone, and what happened behind Terraform's back.
@@ -72,14 +76,16 @@ fn show_phase(phase: PhaseName, global: &Global, printer: &Printer) -> Result<()
         if let Some(drift) = &drift {
             value["drift"] = serde_json::to_value(drift).context("cannot write the drift as JSON")?;
         }
-        return printer.json(&value);
+        printer.json(&value)?;
+        return plan.into_result();
     }
     if let Some(drift) = &drift {
         for line in describe_drift(drift) {
             printer.line(&line)?;
         }
     }
-    plan.describe().iter().try_for_each(|line| printer.line(line))
+    plan.describe().iter().try_for_each(|line| printer.line(line))?;
+    plan.into_result()
 }
 
 fn find_drift(global: &Global) -> Result<Option<Vec<Change>>> {

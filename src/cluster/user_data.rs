@@ -108,11 +108,10 @@ pub struct GroupRecord {
 impl UserDataSettings {
     /// Reads them; the defaults where the target has no user data.
     pub(super) fn read(settings: &Settings) -> Result<Self> {
-        const METHOD: &str = "phase1.user_data.method";
-        if settings.get(METHOD)? != "pull" {
+        let format = settings.get("phase1.user_data.format")?;
+        if format.is_empty() {
             return Ok(Self::default());
         }
-        let format = settings.get("phase1.user_data.format")?;
         Ok(Self {
             pull: true,
             form: if format == "ignition" { UserDataFormat::Ignition } else { UserDataFormat::CloudInit },

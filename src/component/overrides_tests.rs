@@ -99,7 +99,7 @@ fn every_setting_goes_to_a_place_that_each_version_has() {
                 Destination::Request(resource) => ["cpu", "memory"].contains(&resource.as_str()),
             }
         };
-        for symbol in settings.schema().ordered() {
+        for &symbol in settings.schema().ordered() {
             for sets in &settings.schema().rule(symbol).sets {
                 places += 1;
                 if !has(sets.component, &sets.destination) {

@@ -238,12 +238,6 @@ impl ReferenceFile {
     pub fn field(&self, path: &str) -> Option<&ReferenceField> {
         self.fields.get(path)
     }
-
-    /// The field that was probably meant.
-    #[must_use]
-    pub fn suggest(&self, path: &str) -> Option<String> {
-        kconfig::suggest(path, self.fields.keys().map(String::as_str))
-    }
 }
 
 impl Document for Reference {

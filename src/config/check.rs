@@ -13,19 +13,7 @@ use super::problem::Problem;
 use super::relations::{Empty, Only, Private, Zones};
 use super::schema::{Schema, TARGET, suggestion};
 use super::values::Values;
-use super::{addons, artifacts, assets, components, gates, host_system, hosts, limits, node_groups, runtime};
-
-/// Ports of a control-plane host that its own components use.
-const TAKEN_PORTS: &[(std::ops::RangeInclusive<i64>, &str)] = &[
-    (22..=22, "sshd"),
-    (2379..=2381, "etcd"),
-    (3990..=3990, "turnup's health check of the API server"),
-    (10248..=10250, "kubelet"),
-    (10256..=10256, "kube-proxy"),
-    (10249..=10249, "kube-proxy"),
-    (10257..=10257, "kube-controller-manager"),
-    (10259..=10259, "kube-scheduler"),
-];
+use super::{addons, artifacts, assets, components, gates, host_system, hosts, limits, node_groups, ports, runtime};
 
 /// Everything that is wrong with the values themselves.
 #[must_use]
@@ -58,7 +46,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(host_system::check(&facts));
     problems.extend(runtime::check(&facts));
     problems.extend(artifacts::check(&facts));
-    problems.extend(limits::check(&facts, TAKEN_PORTS));
+    problems.extend(limits::check(&facts));
     problems.extend(addons::check(&facts));
     problems
 }
@@ -89,7 +77,7 @@ pub fn judge(schema: &Schema, config: &Config<'_>, symbol: kconfig::SymbolId, te
 
 fn check_formats(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for symbol in schema.ordered() {
+    for &symbol in schema.ordered() {
         if schema.tree().get(symbol).kind.is_logical() {
             continue;
         }
@@ -195,7 +183,7 @@ fn check_pod_room(facts: &Values<'_, '_>) -> Option<Problem> {
 fn check_port(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.api_port";
     let port = facts.number(name)?;
-    let (_, owner) = TAKEN_PORTS.iter().find(|(ports, _)| ports.contains(&port))?;
+    let (_, owner) = ports::find_taken(facts, &(port..=port))?;
     let message = format!("{name}: port {port} is taken by {owner} on the same host");
     Some(Problem::error(message).about(name))
 }
@@ -396,7 +384,7 @@ fn check_chosen_groups(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut known = vec!["control-plane".to_owned(), "workers".to_owned()];
     let names = groups.iter().filter_map(|group| group.get("name")?.as_str());
     known.extend(names.map(str::to_owned));
-    let makes_groups = facts.text("phase1.user_data.method") == Some("pull");
+    let makes_groups = facts.text("phase1.user_data.format").is_some_and(|format| !format.is_empty());
     let mut problems = Vec::new();
     for name in [FILES, HOOKS, PARTS] {
         for (entry, group) in assets::groups_named(facts.text(name).unwrap_or_default()) {

@@ -17,12 +17,10 @@ pub const HOSTS: &str = "phase1.baremetal.hosts";
 /// What was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostList {
-    /// The hosts as the setting has them.
+    /// The hosts as the setting has them, but for roles that the text does not say.
     pub hosts: Vec<Value>,
     /// Host keys of addresses, as ssh-keyscan prints them.
     pub keys: Vec<(String, String)>,
-    /// What was decided because the text does not say it.
-    pub remarks: Vec<String>,
 }
 
 type Host = Map<String, Value>;
@@ -79,25 +77,6 @@ pub fn read_hosts(text: &str) -> Result<HostList, String> {
     };
     finish(&mut list)?;
     Ok(list)
-}
-
-/// Puts hosts and keys into the list that there is: a host of the same name is replaced.
-#[must_use]
-pub fn merge_hosts(known: &[Value], list: &HostList) -> Vec<Value> {
-    let mut hosts = known.to_vec();
-    for host in &list.hosts {
-        match hosts.iter_mut().find(|other| other.get("name") == host.get("name")) {
-            Some(other) => *other = host.clone(),
-            None => hosts.push(host.clone()),
-        }
-    }
-    for (address, key) in &list.keys {
-        let at = |host: &&mut Value| host.get("address").and_then(Value::as_str) == Some(address);
-        for host in hosts.iter_mut().filter(at).filter_map(Value::as_object_mut) {
-            host.insert("host_key".into(), key.as_str().into());
-        }
-    }
-    hosts
 }
 
 fn is_content(line: &str) -> bool {
@@ -373,22 +352,13 @@ fn add_object(list: &mut HostList, group: Option<&str>, object: &Value) -> Resul
     Ok(())
 }
 
-/// What the text leaves open: names, the role, keys of hosts that it lists itself.
+/// What the text leaves open: names.
 fn finish(list: &mut HostList) -> Result<(), String> {
     for host in list.hosts.iter_mut().filter_map(Value::as_object_mut) {
         name_host(host)?;
     }
     require_distinct(&list.hosts)?;
-    let has_role = |host: &Value| host.get("role").is_some();
-    if !list.hosts.is_empty() && !list.hosts.iter().any(has_role) {
-        let first = list.hosts[0].get("name").and_then(Value::as_str).unwrap_or_default();
-        list.remarks.push(format!("no host has a role: {first} becomes control-plane, all others workers"));
-        list.hosts[0]["role"] = "control-plane".into();
-    }
-    for host in list.hosts.iter_mut().filter(|host| host.get("role").is_none()) {
-        host["role"] = "worker".into();
-    }
-    list.hosts = merge_hosts(&[], list).iter().map(ordered).collect();
+    list.hosts = list.hosts.iter().map(ordered).collect();
     Ok(())
 }
 
@@ -405,7 +375,7 @@ fn require_distinct(hosts: &[Value]) -> Result<(), String> {
 }
 
 /// The same with its fields in the order of the setting.
-fn ordered(host: &Value) -> Value {
+pub(super) fn ordered(host: &Value) -> Value {
     let fields = FIELDS.iter().filter_map(|(field, _)| Some(((*field).to_owned(), host.get(*field)?.clone())));
     Value::Object(fields.collect())
 }
@@ -487,43 +457,14 @@ mod tests {
             &Value::from(expected()).to_string(),
         ] {
             let list = read_hosts(text).unwrap();
-            assert_eq!((list.hosts, list.remarks), (expected(), Vec::<String>::new()), "{text}");
+            assert_eq!(list.hosts, expected(), "{text}");
         }
-    }
-
-    #[test]
-    fn what_the_text_does_not_say_is_decided_and_told() {
-        let list = read_hosts("192.0.2.11\n192.0.2.12\n").unwrap();
-        assert_eq!(list.hosts[0], json!({"name": "host-192-0-2-11", "address": "192.0.2.11", "role": "control-plane"}));
-        assert_eq!(list.hosts[1]["role"], "worker");
-        assert_eq!(list.remarks, ["no host has a role: host-192-0-2-11 becomes control-plane, all others workers"]);
-    }
-
-    #[test]
-    fn keys_of_ssh_keyscan_find_their_hosts() {
-        let keys =
-            read_hosts("# 192.0.2.11:22 SSH-2.0\n192.0.2.11 ssh-ed25519 AAAA\n[192.0.2.21]:2222 ssh-ed25519 BBBB\n");
-        let hosts = merge_hosts(&expected(), &keys.unwrap());
-        assert_eq!(
-            (&hosts[0]["host_key"], &hosts[1]["host_key"]),
-            (&json!("ssh-ed25519 AAAA"), &json!("ssh-ed25519 BBBB"))
-        );
-        let both = read_hosts("m1 192.0.2.11\n192.0.2.11 ssh-ed25519 AAAA comment\n").unwrap();
-        assert_eq!(both.hosts[0]["host_key"], "ssh-ed25519 AAAA");
     }
 
     #[test]
     fn labels_keep_their_commas() {
         let list = read_hosts("m1 192.0.2.11 master labels=rack=a,disk=ssd\n").unwrap();
         assert_eq!(list.hosts[0]["labels"], json!({"rack": "a", "disk": "ssd"}));
-    }
-
-    #[test]
-    fn a_host_of_the_same_name_is_replaced() {
-        let list = read_hosts("w1 192.0.2.99 worker\nw2 192.0.2.22 worker\n").unwrap();
-        let hosts = merge_hosts(&expected(), &list);
-        let addresses: Vec<&Value> = hosts.iter().map(|host| &host["address"]).collect();
-        assert_eq!(addresses, ["192.0.2.11", "192.0.2.99", "192.0.2.22"]);
     }
 
     #[test]

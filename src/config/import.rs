@@ -78,6 +78,8 @@ const RETIRED: [(&str, &str); 14] = [
         "phase1.vSphere.",
         "the target vsphere is gone; a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
     ),
+    ("phase1.user_data.method", "hosts of a cloud always install themselves, from phase1.user_data.artifacts_url"),
+    ("phase1.user_data.identity", "hosts join with a token of their group, as they did by default"),
     (
         "phase1.azure.client_secret",
         "no secret is kept here: phase1.azure.client_secret_file names a file, or set ARM_CLIENT_SECRET",

@@ -23,7 +23,7 @@ const BEYOND: [&str; 5] = [
 #[must_use]
 pub fn json_schema(schema: &Schema) -> Value {
     let mut root = group();
-    for symbol in schema.ordered().into_iter().filter(|symbol| schema.prompt(*symbol).is_some()) {
+    for symbol in schema.ordered().iter().copied().filter(|symbol| schema.prompt(*symbol).is_some()) {
         let described = describe(schema, symbol);
         insert(&mut root, schema.name(symbol), described);
     }

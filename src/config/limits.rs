@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::format::parse_duration;
+use super::ports;
 use super::problem::Problem;
 use super::relations::words;
 use super::values::Values;
@@ -17,15 +18,12 @@ const ADDONS: &str = "phase3.timeout";
 const PARALLEL: &str = "phase2.parallel_hosts";
 const DAY: Duration = Duration::from_hours(24);
 
-/// Ports that node ports must leave alone: those of control-plane hosts' own components, and SSH.
-pub(super) type Taken = [(std::ops::RangeInclusive<i64>, &'static str)];
-
-/// Everything that is wrong with them; `taken` are the ports that components use.
-pub(super) fn check(facts: &Values<'_, '_>, taken: &Taken) -> Vec<Problem> {
+/// Everything that is wrong with them.
+pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = check_lifetimes(facts);
     problems.extend(check_times(facts));
     problems.extend(check_room(facts));
-    problems.extend(check_node_ports(facts, taken));
+    problems.extend(check_node_ports(facts));
     problems.extend(check_authority(facts));
     problems.extend(check_key_service(facts));
     problems.extend(check_key_type(facts));
@@ -86,7 +84,8 @@ fn check_room(facts: &Values<'_, '_>) -> Option<Problem> {
     })
 }
 
-fn check_node_ports(facts: &Values<'_, '_>, taken: &Taken) -> Option<Problem> {
+/// Node ports leave those of control-plane hosts' own components, and SSH's, alone.
+fn check_node_ports(facts: &Values<'_, '_>) -> Option<Problem> {
     let (first, last) = ("phase2.network.node_port_first", "phase2.network.node_port_last");
     let range = facts.number(first)?..=facts.number(last)?;
     for name in ["phase2.api_port", "phase1.ssh.port"] {
@@ -97,10 +96,9 @@ fn check_node_ports(facts: &Values<'_, '_>, taken: &Taken) -> Option<Problem> {
             ));
         }
     }
-    let (ports, owner) =
-        taken.iter().find(|(ports, _)| ports.start() <= range.end() && range.start() <= ports.end())?;
+    let (port, owner) = ports::find_taken(facts, &range)?;
     let shown = format!("{} to {}", range.start(), range.end());
-    Some(Problem::of(first, format!("port {} is taken by {owner} and lies within {shown}", ports.start())))
+    Some(Problem::of(first, format!("port {port} is taken by {owner} and lies within {shown}")))
 }
 
 /// Without its key the authority cannot sign, and every kubelet needs a certificate from it.

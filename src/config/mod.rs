@@ -6,7 +6,9 @@
 //! - `check`, `components`, `warnings`: is it right, and are the files there that it names?
 //!   `problem`: what is found.
 //!   `host_system`: what hosts have besides Kubernetes. `host_list`: hosts in the forms in which
-//!   people have them. `field_help`: the help of one field of a record.
+//!   people have them; `host_merge`: put into the list that there is. `field_help`: the help of one
+//!   field of a record.
+//!   `ports`: which ports of a host are taken.
 //!   `refusal`: why a change was refused, and the next command.
 //! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
@@ -27,6 +29,7 @@ mod field_help;
 mod file;
 mod gates;
 mod host_list;
+mod host_merge;
 pub mod host_system;
 mod hosts;
 mod import;
@@ -36,6 +39,7 @@ mod node_groups;
 mod object;
 mod overrides;
 pub mod people;
+mod ports;
 mod problem;
 mod profile;
 mod refusal;
@@ -60,7 +64,8 @@ pub use explain::WishWay;
 pub use export::ExportFormat;
 pub use field_help::field_help;
 pub(crate) use file::{Privacy, read as read_file, replace as replace_file};
-pub use host_list::{HOSTS, HostList, merge_hosts, read_hosts};
+pub use host_list::{HOSTS, HostList, read_hosts};
+pub use host_merge::merge_hosts;
 pub use hosts::MOST_CONTROL_PLANES;
 pub use import::{Fate, Imported, import_anywhere};
 pub use json_schema::json_schema;

@@ -52,7 +52,7 @@ pub(super) fn read(schema: &Schema, config: &mut Config<'_>, document: &JsonText
 /// after it behind.
 fn forget_defaults(schema: &Schema, config: &mut Config<'_>) {
     let mut without = config.clone();
-    for symbol in &schema.ordered() {
+    for symbol in schema.ordered() {
         let counts = config.user_value(*symbol).is_some() && config.visible(*symbol) != Tri::N;
         if counts && config.default_value(*symbol) == config.value(*symbol) {
             without.unset(*symbol);
@@ -196,7 +196,7 @@ fn find_absent(schema: &Schema, config: &Config<'_>, known: &[Problem]) -> Vec<P
         let (name, shown) = (schema.name(symbol), show(schema, symbol, config.value(symbol)));
         Problem::notice(format!("{name} is new: its default {shown} is used")).about(name)
     };
-    let absent: Vec<SymbolId> = schema.ordered().into_iter().filter(|symbol| !is_answered(*symbol)).collect();
+    let absent: Vec<SymbolId> = schema.ordered().iter().copied().filter(|symbol| !is_answered(*symbol)).collect();
     // A short file is meant to be short: naming hundreds would hide what is wrong.
     if absent.len() > MAX_ABSENT {
         let message =
@@ -209,7 +209,7 @@ fn find_absent(schema: &Schema, config: &Config<'_>, known: &[Problem]) -> Vec<P
 /// Values that were given and do not take effect.
 pub(super) fn find_ineffective(schema: &Schema, config: &Config<'_>, places: &Positions) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for symbol in schema.ordered() {
+    for &symbol in schema.ordered() {
         let Some(given) = config.user_value(symbol) else { continue };
         let Some(problem) = judge_effect(schema, config, symbol, given) else { continue };
         let name = schema.name(symbol);
@@ -247,7 +247,7 @@ pub(super) fn out_of_range(config: &Config<'_>, symbol: SymbolId, text: &str) ->
 /// The object of a configuration.
 pub(crate) fn write(schema: &Schema, config: &Config<'_>) -> Value {
     let mut root = Map::new();
-    for symbol in schema.ordered().into_iter().filter(|symbol| config.is_written(*symbol)) {
+    for symbol in schema.ordered().iter().copied().filter(|symbol| config.is_written(*symbol)) {
         let value = json_value(schema, symbol, config.value(symbol));
         if let Some(value) = value.or_else(|| json_off(schema, config, symbol)) {
             insert(&mut root, schema.name(symbol), value);
@@ -259,7 +259,7 @@ pub(crate) fn write(schema: &Schema, config: &Config<'_>) -> Value {
 /// The object with only what is not so by default.
 pub(super) fn write_minimal(schema: &Schema, config: &Config<'_>) -> Value {
     let mut root = Map::new();
-    for symbol in schema.ordered().into_iter().filter(|symbol| config.is_written(*symbol)) {
+    for symbol in schema.ordered().iter().copied().filter(|symbol| config.is_written(*symbol)) {
         if config.default_value(symbol) == config.value(symbol) {
             continue;
         }

@@ -62,7 +62,7 @@ impl Profile {
         // A test holds all profiles to the tree.
         drop(kconfig::dotconfig::read(&mut config, &self.text, ""));
         let answer = |symbol: SymbolId| Some((symbol, config.user_value(symbol)?.to_owned()));
-        schema.ordered().into_iter().filter_map(answer).collect()
+        schema.ordered().iter().copied().filter_map(answer).collect()
     }
 
     /// The settings of this profile; an error when it does not fit the tree.

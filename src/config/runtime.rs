@@ -85,8 +85,8 @@ fn judge_data_dir(facts: &Values<'_, '_>) -> Option<String> {
 /// Hosts that join by user data get no secret but their token.
 fn judge_credentials(facts: &Values<'_, '_>) -> Option<String> {
     facts.text(AUTH_FILE).filter(|file| !file.is_empty())?;
-    (facts.text("phase1.user_data.method") == Some("pull")).then(|| {
-        "workers join by user data (phase1.user_data.method), which every program of a host may read; take imagePullSecrets or phase2.kubelet.credential_provider_config".to_owned()
+    facts.text("phase1.user_data.format").is_some_and(|format| !format.is_empty()).then(|| {
+        "workers join by user data, which every program of a host may read; take imagePullSecrets or phase2.kubelet.credential_provider_config".to_owned()
     })
 }
 

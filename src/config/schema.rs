@@ -55,6 +55,8 @@ pub struct Rule {
     pub unused: Option<Unused>,
     /// The guided wizard asks it: a first cluster needs an answer, or is better for one.
     pub guided: Option<Guided>,
+    /// It may be empty until the cluster is to be turned up.
+    pub required: bool,
     /// What it was called before.
     pub was: Vec<String>,
     /// Settings that stand in for fields which a record leaves out.
@@ -175,7 +177,7 @@ impl Schema {
                 foreign: false,
             };
             let is_related = |symbol: &SymbolId| schema.rule(*symbol).relations != Relations::NONE;
-            schema.related = schema.ordered().into_iter().filter(is_related).collect();
+            schema.related = schema.ordered().iter().copied().filter(is_related).collect();
             return Ok(Arc::new(schema));
         }
         let error = Error::config("the Kconfig tree cannot be used");
@@ -204,6 +206,7 @@ impl Schema {
             example: None,
             unused: None,
             guided: None,
+            required: false,
             was: Vec::new(),
             field_defaults: Vec::new(),
             relations: Relations::NONE,
@@ -261,12 +264,12 @@ impl Schema {
 
     /// Every symbol once, in the order of the menus.
     #[must_use]
-    pub fn ordered(&self) -> Vec<SymbolId> {
+    pub fn ordered(&self) -> &[SymbolId] {
         let find = || {
             let mut seen = HashSet::new();
             self.tree.nodes().filter_map(|(_, node)| node.symbol).filter(|symbol| seen.insert(*symbol)).collect()
         };
-        self.ordered.get_or_init(find).clone()
+        self.ordered.get_or_init(find)
     }
 
     /// Every setting that has such a relation to others, in the order of the menus.
@@ -358,7 +361,8 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         "unused" => rule.unused = Some(Unused::parse(value)),
         "guided" => rule.guided = Some(Guided { targets: words(value) }),
         "secret" if value.is_empty() => rule.secret = true,
-        "secret" => return Err("`secret` takes no value".to_owned()),
+        "required" if value.is_empty() => rule.required = true,
+        flag @ ("secret" | "required") => return Err(format!("`{flag}` takes no value")),
         "sets" => rule.sets.push(value.parse()?),
         "example" => rule.example = Some(value.to_owned()),
         "changes" => {
@@ -375,8 +379,10 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         }
         other if rule.relations.read(other, value)? => {}
         other => {
-            let known =
-                ["format", "field", "default", "secret", "example", "changes", "unused", "guided", "was", "sets"];
+            let known = [
+                "format", "field", "default", "secret", "example", "changes", "unused", "guided", "required", "was",
+                "sets",
+            ];
             let advice = suggestion(other, known.into_iter().chain(Relations::KEYS));
             return Err(format!("`{other}` is no structured comment{advice}"));
         }

@@ -531,7 +531,7 @@ fn placed(problem: Problem, places: &Positions) -> Problem {
 /// Secrets in a file that others may read.
 fn find_exposed_secrets(path: &Path, schema: &Schema, config: &Config<'_>) -> Option<Problem> {
     let given = |symbol: &SymbolId| config.user_value(*symbol).is_some_and(|value| !value.is_empty());
-    let secret = schema.ordered().into_iter().filter(|symbol| schema.rule(*symbol).secret).find(given)?;
+    let secret = schema.ordered().iter().copied().filter(|symbol| schema.rule(*symbol).secret).find(given)?;
     if !file::is_readable_by_others(path) {
         return None;
     }

@@ -139,7 +139,7 @@ fn our_own_defaults() {
 #[test]
 fn every_setting_of_ours_teaches() {
     let schema = ours();
-    for symbol in schema.ordered() {
+    for &symbol in schema.ordered() {
         let name = schema.name(symbol);
         let definition = schema.tree().get(symbol);
         assert!(schema.prompt(symbol).is_some(), "{name} has a prompt");

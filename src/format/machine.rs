@@ -11,8 +11,13 @@ use super::Format;
 use super::text::{expect, is_control};
 
 /// The algorithms of host keys, the best first (sshd(8), "`SSH_KNOWN_HOSTS` FILE FORMAT").
-pub(crate) const HOST_KEYS: [&str; 5] =
+pub(super) const HOST_KEYS: [&str; 5] =
     ["ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa"];
+
+/// How good the algorithm of a host key is, from 0 on: of several keys of one host the best counts.
+pub(crate) fn host_key_rank(algorithm: &str) -> Option<usize> {
+    HOST_KEYS.iter().position(|known| *known == algorithm)
+}
 
 /// A user of a host that turnup did not make: the portable names of POSIX (XBD 3.426), at most 64
 /// letters.

@@ -21,7 +21,8 @@ mod text;
 
 use std::fmt;
 
-pub(crate) use machine::HOST_KEYS;
+use machine::HOST_KEYS;
+pub(crate) use machine::host_key_rank;
 pub use quantity::parse_quantity;
 pub(crate) use shape::Field;
 pub use taint::Taint;

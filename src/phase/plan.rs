@@ -232,7 +232,9 @@ impl Planner<'_> {
                 let mut planned = self.plan_blindly(task, earlier);
                 // No step changes what the user has configured.
                 let blind = error.class() == Class::Config;
-                planned.preview.failed = blind.then(|| error.render());
+                if blind {
+                    planned.preview = planned.preview.failed(&error);
+                }
                 return Ok(PlannedTask { moving: Some(planned.id.clone()), planned, blind });
             }
         };
@@ -250,7 +252,7 @@ impl Planner<'_> {
         let mut blind = false;
         if decision == Decision::Run {
             planned.preview = or_later(action.preview(host).map(Preview::shown), moving.as_ref(), |earlier, error| {
-                Preview { failed: Some(error.render()), ..Preview::after(earlier.clone()) }
+                Preview::after(earlier.clone()).failed(&error)
             })?;
             blind = !or_later(action.simulate(host), moving.as_ref(), |_, _| true)?;
         } else if let (Decision::Unknown, Some(earlier)) = (decision, &moving) {

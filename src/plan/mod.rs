@@ -94,6 +94,7 @@ impl Document for Plan {
             ("steps[].preview.changes[].lines[]", "content"),
             ("steps[].preview.known_after", "text"),
             ("steps[].preview.failed", "content"),
+            ("steps[].preview.failed_class", "word"),
             ("steps[].inputs.*", "text"),
             ("steps[].unknown_inputs[]", "text"),
             ("unknown_phases[]", "text"),
@@ -123,6 +124,21 @@ impl Plan {
         let (schema, made) = (SCHEMA.to_owned(), Timestamp::now());
         let cluster = cluster.settings.name.clone();
         Ok(Self { schema, made, cluster, plan_inputs, changed, steps, unknown_phases, estimate })
+    }
+
+    /// The error that a run would end with now, of the first step that has one: a command that
+    /// shows the plan ends with its exit code.
+    pub(crate) fn into_result(self) -> Result<()> {
+        let failed = |step: PlannedStep| step.preview.failed.map(|text| (step.id, step.preview.failed_class, text));
+        let Some((id, class, text)) = self.steps.into_iter().find_map(failed) else { return Ok(()) };
+        let class = class.unwrap_or(Class::Permanent);
+        let cause = Error::from_rendered(class.exit_code().into(), &text);
+        let message = cause.as_ref().map_or(text.as_str(), Error::message);
+        let error = Error::new(class, format!("now {id} would fail: {message}"));
+        Err(match cause.as_ref().and_then(Error::next) {
+            Some(next) => error.hint(next),
+            None => error,
+        })
     }
 
     /// Reads a plan's file; `path` is for messages.
@@ -178,6 +194,7 @@ impl Plan {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
+    use crate::change::Preview;
 
     #[test]
     fn a_file_that_is_no_plan_of_this_version_is_refused_with_the_way_out() {
@@ -206,6 +223,26 @@ mod tests {
     }
 
     #[test]
+    fn what_would_fail_now_is_how_the_command_ends() {
+        let settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let mut plan = Plan::make(&settings, &TreeSource::embedded(), dir.path()).unwrap();
+        for step in &mut plan.steps {
+            (step.preview.failed, step.preview.failed_class) = (None, None);
+        }
+        plan.clone().into_result().unwrap();
+        let error = Error::precondition("the port is in use").evidence("LISTEN").hint("stop it");
+        let (first, second) = (plan.steps[1].id.clone(), plan.steps[2].preview.clone());
+        plan.steps[1].preview = Preview::default().failed(&error);
+        plan.steps[2].preview = second.failed(&Error::config("later"));
+        let text = serde_json::to_string(&plan).unwrap();
+        let told = Plan::parse(Path::new("p"), &text).unwrap().into_result().unwrap_err();
+        assert_eq!(told.class(), Class::Precondition);
+        assert_eq!(told.message(), format!("now {first} would fail: the port is in use"));
+        assert_eq!(told.next(), Some("stop it"));
+    }
+
+    #[test]
     fn no_text_of_it_says_what_it_should_not() {
         document::hostile::try_every_text::<Plan>(&serde_json::json!({
             "schema": SCHEMA, "made": "2026-01-01T00:00:00Z", "cluster": "c",
@@ -216,7 +253,7 @@ mod tests {
             }],
             "steps": [{
                 "id": "p/s@h", "step": "s", "host": "h", "decision": "run", "why": "w", "needs": ["p/r"],
-                "preview": {"changes": [{"verb": "create", "kind": "file", "name": "/a", "lines": ["+ a"]}], "known_after": "p/r", "failed": "e"},
+                "preview": {"changes": [{"verb": "create", "kind": "file", "name": "/a", "lines": ["+ a"]}], "known_after": "p/r", "failed": "e", "failed_class": "transient"},
                 "inputs": {"a": "b"}, "unknown_inputs": ["c"], "seconds": 1.0,
             }],
             "unknown_phases": ["addons"], "estimate": {"seconds": 1.0, "never_ran": 0},

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::{Class, Error, Result};
 use crate::exec::Run;
-use crate::format::HOST_KEYS;
+use crate::format::host_key_rank;
 use crate::input;
 
 /// The public key of the host at this address and port: `ssh-ed25519 AAAA…`. None when the file
@@ -38,8 +38,7 @@ fn best(found: &str) -> Option<String> {
     let keys = lines.filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);
         let (kind, key) = (words.next()?, words.next()?);
-        let rank = HOST_KEYS.iter().position(|known| *known == kind)?;
-        Some((rank, format!("{kind} {key}")))
+        Some((host_key_rank(kind)?, format!("{kind} {key}")))
     });
     keys.min().map(|(_, key)| key)
 }

@@ -20,7 +20,7 @@ use super::start_from;
 use super::update::{start_guide, update};
 use super::verdict::judge_values;
 use super::view;
-use crate::config::{HOSTS, ProblemLevel, read_hosts};
+use crate::config::{HOSTS, ProblemLevel, Schema, merge_hosts, read_hosts};
 use crate::error::{Context as _, Error, Result};
 use crate::terminal;
 
@@ -183,7 +183,7 @@ impl Conversation<'_> {
                 lines.iter().try_for_each(|line| self.say(line))?;
             }
             text => {
-                answer(model, text);
+                answer(model, text).iter().try_for_each(|line| self.say(line))?;
                 self.take(model, Msg::Accept)?;
                 // What was refused is asked again, with what holds.
                 if model.notice.as_ref().is_some_and(|notice| notice.is_error) {
@@ -272,22 +272,20 @@ fn rows_expected(model: &Model, symbol: SymbolId) -> String {
     }
 }
 
-/// The JSON of hosts that are not written as such; what cannot be read stays as it is, and is
-/// refused as any wrong answer.
-fn records(model: &Model, text: &str) -> String {
-    let node = model.guide.as_ref().and_then(Guide::node);
-    let symbol = node.and_then(|node| model.schema.tree().node(node).symbol);
-    if symbol.is_none_or(|symbol| model.schema.name(symbol) != HOSTS) || text.starts_with('[') {
-        return text.to_owned();
+/// The JSON of hosts that are not written as such, and what had to be assumed; what cannot be read
+/// stays as it is, and is refused as any wrong answer.
+fn records(schema: &Schema, symbol: SymbolId, text: &str) -> (String, Vec<String>) {
+    if schema.name(symbol) != HOSTS || text.starts_with('[') {
+        return (text.to_owned(), Vec::new());
     }
-    let list = read_hosts(&text.replace(';', "\n"));
-    list.map_or_else(|_| text.to_owned(), |list| Value::from(list.hosts).to_string())
+    let Ok(list) = read_hosts(&text.replace(';', "\n")) else { return (text.to_owned(), Vec::new()) };
+    let merged = merge_hosts(&[], &list);
+    (Value::from(merged.hosts).to_string(), merged.assumed)
 }
 
-/// Puts the answer where the keys would have put it.
-fn answer(model: &mut Model, text: &str) {
-    let records = records(model, text);
-    let Some(guide) = &mut model.guide else { return };
+/// Puts the answer where the keys would have put it; what had to be assumed.
+fn answer(model: &mut Model, text: &str) -> Vec<String> {
+    let Some(guide) = &mut model.guide else { return Vec::new() };
     match &mut guide.answer {
         Answer::Options { options, cursor } => {
             let wanted = |(index, option): (usize, &super::dialog::PickOption)| {
@@ -301,7 +299,12 @@ fn answer(model: &mut Model, text: &str) {
             }
         }
         Answer::Text(line) if !text.is_empty() => *line = LineEdit::new(text),
-        Answer::Rows(_) if !text.is_empty() => guide.answer = Answer::Text(LineEdit::new(&records)),
+        Answer::Rows(items) if !text.is_empty() => {
+            let (records, assumed) = records(&model.schema, items.symbol, text);
+            guide.answer = Answer::Text(LineEdit::new(&records));
+            return assumed;
+        }
         Answer::Text(_) | Answer::Rows(_) | Answer::Nothing => {}
     }
+    Vec::new()
 }

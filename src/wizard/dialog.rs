@@ -22,6 +22,9 @@ pub(super) enum Dialog {
     Fields(ElementFields),
     /// The text of one field.
     Cell(Cell),
+    /// The question whether the rows become these, because a paste replaces some or assumes
+    /// something.
+    Pasted { items: Items, lines: Vec<String>, scroll: usize },
     /// Looking for an entry.
     Search(Search),
     /// What would make an entry changeable.
@@ -43,7 +46,7 @@ pub(super) enum Dialog {
     /// The question before writing something that is wrong.
     Save { lines: Vec<String>, scroll: usize },
     /// The file has changed on disk: what differs, and what to do.
-    Conflict { lines: Vec<String>, scroll: usize },
+    Conflict { lines: Vec<String>, meets: bool, scroll: usize },
     /// The question whether answers of a session that was cut off are taken over.
     Recover {
         lines: Vec<String>,
@@ -105,6 +108,7 @@ impl Dialog {
             Self::Pick(_) => KeyContext::Pick,
             Self::Items(_) => KeyContext::Items,
             Self::Fields(_) => KeyContext::Fields,
+            Self::Pasted { .. } => KeyContext::Pasted,
             Self::Search(_) => KeyContext::Search,
             // Where no way was found there is nothing to take.
             Self::Repair(repair) if repair.steps.is_empty() => KeyContext::Text,
@@ -114,7 +118,8 @@ impl Dialog {
             Self::Details { .. } | Self::Keys { .. } | Self::Text { .. } => KeyContext::Text,
             Self::Quit => KeyContext::Quit,
             Self::Save { .. } => KeyContext::Save,
-            Self::Conflict { .. } => KeyContext::Conflict,
+            Self::Conflict { meets: false, .. } => KeyContext::Conflict,
+            Self::Conflict { meets: true, .. } => KeyContext::ConflictMeets,
             Self::Recover { .. } => KeyContext::Recover,
         }
     }

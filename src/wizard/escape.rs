@@ -53,7 +53,7 @@ fn paste<E>(mut next: impl FnMut() -> Result<Option<Event>, E>) -> Result<(Vec<I
 }
 
 /// The character that arrived.
-fn letter(event: &Event) -> Option<char> {
+pub(super) fn letter(event: &Event) -> Option<char> {
     let Event::Key(key) = event else { return None };
     match key.code {
         KeyCode::Char(letter) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => Some(letter),

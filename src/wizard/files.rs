@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kconfig::history::Said;
-use kconfig::{Config, dotconfig};
+use kconfig::{ChoiceId, Config, SymbolId, dotconfig};
 
 use super::model::Model;
-use super::msg::{Effect, Msg};
+use super::msg::{Effect, Merge, Msg};
 use super::preview::changed_lines;
 use super::verdict::{ConfigurationCheck, Job};
 use crate::config::{Privacy, ProblemLevel, Profile, Schema, Settings, TreeSource, read_file, replace_file};
@@ -119,27 +119,33 @@ impl<F: FileForm> Session<F> {
     /// The answers of the configuration's own file now, and what differs there and here from those
     /// that both began with.
     fn conflict(&self, model: &Model, why: &str) -> Msg {
-        let mut lines = vec![why.to_owned()];
+        let (mut lines, mut meets) = (vec![why.to_owned()], false);
         if let Ok((disk, _)) = self.form.read(&self.path) {
-            let base = model.with(&self.base);
+            let (base, disk) = (model.with(&self.base), model.with(&disk));
+            meets = !Answered::both_ways(&base, &disk, &model.config).is_empty();
             for (title, changed) in [
-                ("Changed in the file:", changed_lines(model, &base, &model.with(&disk))),
+                ("Changed in the file:", changed_lines(model, &base, &disk)),
                 ("Changed here:", changed_lines(model, &base, &model.config)),
             ] {
                 lines.extend([String::new(), title.to_owned()]);
                 lines.extend(if changed.is_empty() { vec!["nothing".to_owned()] } else { changed });
             }
         }
-        Msg::Conflict(lines)
+        Msg::Conflict { lines, meets }
     }
 
-    /// Takes the file as it is now for what this session began with; with the changes that were
-    /// made here, or without them.
-    fn reread(&mut self, model: &Model, merge: bool) -> Result<Msg> {
+    /// Takes the file as it is now for what this session began with.
+    fn reread(&mut self, model: &Model, merge: Merge) -> Result<Msg> {
         let (disk, remarks) = self.form.reread(&self.path)?;
-        let mut config = model.with(&disk);
-        if merge {
+        let theirs = model.with(&disk);
+        let mut config = theirs.clone();
+        if merge != Merge::Nothing {
             config.redo(&self.base.delta(&model.config.said()));
+        }
+        if merge == Merge::Theirs {
+            for answered in Answered::both_ways(&model.with(&self.base), &theirs, &model.config) {
+                answered.give(&mut config);
+            }
         }
         self.base = disk.clone();
         Ok(Msg::Taken { disk: Box::new(disk), answers: Box::new(config.said()), merge, remarks })
@@ -156,6 +162,39 @@ impl<F: FileForm> Session<F> {
             Ok((said, remarks)) => Msg::Loaded(name.to_owned(), Box::new(said), remarks),
             Err(error) => not_done(&error),
         }
+    }
+}
+
+/// The file's answer to what was answered otherwise here.
+enum Answered {
+    Symbol(SymbolId, String),
+    Choice(ChoiceId, SymbolId),
+}
+
+impl Answered {
+    /// All of which two changes of one configuration made different things. What only follows from
+    /// answers is none.
+    fn both_ways(base: &Config<'_>, theirs: &Config<'_>, mine: &Config<'_>) -> Vec<Self> {
+        let tree = base.tree();
+        let symbols = tree.symbols().filter(|(symbol, about)| {
+            let (was, there, here) = (base.value(*symbol), theirs.value(*symbol), mine.value(*symbol));
+            let is_said = [theirs, mine].iter().all(|config| config.user_value(*symbol).is_some());
+            about.choice.is_none() && is_said && was != there && was != here && there != here
+        });
+        let choices = tree.choices().filter_map(|(choice, _)| {
+            let (was, there, here) = (base.selection(choice), theirs.selection(choice)?, mine.selection(choice));
+            (was != Some(there) && was != here && Some(there) != here).then_some(Self::Choice(choice, there))
+        });
+        let symbols = symbols.map(|(symbol, _)| Self::Symbol(symbol, theirs.value(symbol).to_owned()));
+        symbols.chain(choices).collect()
+    }
+
+    fn give(self, config: &mut Config<'_>) {
+        let given = match &self {
+            Self::Symbol(symbol, value) => config.set(*symbol, value),
+            Self::Choice(choice, member) => config.set_choice(*choice, *member),
+        };
+        debug_assert!(given.is_ok(), "an answer that was read can be given");
     }
 }
 
@@ -185,7 +224,7 @@ impl<F: FileForm> Files for Session<F> {
                 Err(error) => not_done(&error),
             },
             Effect::Complete(begin) => Msg::Completed(complete(begin)),
-            Effect::Reread { merge } => self.reread(model, *merge).unwrap_or_else(|error| not_done(&error)),
+            Effect::Reread(merge) => self.reread(model, *merge).unwrap_or_else(|error| not_done(&error)),
             // The draft is ours from now on: there is no moment without.
             Effect::Recover => {
                 let offered = self.drafts.borrow_mut().offered.take()?;

@@ -26,6 +26,8 @@ pub(super) struct Guide {
     pub(super) scroll: usize,
     /// Of what is wrong, at the summary.
     pub(super) cursor: usize,
+    /// The answers of which rows were made.
+    pub(super) revision: u64,
 }
 
 /// What is asked.
@@ -63,7 +65,7 @@ impl Guide {
             Some(Question::Profile) => ask_profile(model),
             Some(Question::Node(node)) => ask(model, node),
         };
-        Self { question, answer, scroll: 0, cursor: 0 }
+        Self { question, answer, scroll: 0, cursor: 0, revision: model.revision }
     }
 
     /// The entry that is asked about.

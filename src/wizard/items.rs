@@ -32,6 +32,15 @@ enum Kind {
     Records,
 }
 
+/// What a paste has done to records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pasted {
+    /// What was added, changed and assumed.
+    pub(super) lines: Vec<String>,
+    /// Whether it counts only when the user has seen that.
+    pub(super) asks: bool,
+}
+
 /// The dialog of one element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ElementFields {
@@ -157,48 +166,53 @@ impl Items {
         self
     }
 
-    /// Takes records over from a text: a JSON list, and of hosts every form that people have. A
-    /// remark where something was decided.
-    pub(super) fn paste(&mut self, schema: &Schema, text: &str) -> Result<Option<String>, String> {
+    /// Takes records over from a text: a JSON list, and of hosts every form that people have.
+    pub(super) fn paste(&mut self, schema: &Schema, text: &str) -> Result<Pasted, String> {
         let known: Vec<Value> = serde_json::from_str(&self.text()).unwrap_or_default();
-        let (all, remarks) = if schema.name(self.symbol) == HOSTS {
+        let (all, pasted) = if schema.name(self.symbol) == HOSTS {
             let list = read_hosts(text).map_err(|why| format!("nothing was added: {why}"))?;
-            (merge_hosts(&known, &list), list.remarks)
+            let merged = merge_hosts(&known, &list);
+            let asks = merged.replaces || !merged.assumed.is_empty();
+            let pasted = Pasted { lines: merged.tell(), asks };
+            (merged.hosts, pasted)
         } else {
             let new: Vec<Value> =
                 serde_json::from_str(text).map_err(|_| "nothing was added: expected a JSON list of objects")?;
-            ([known, new].concat(), Vec::new())
+            ([known, new].concat(), Pasted::default())
         };
         let all = Value::from(all);
         self.rows = read_records(&self.columns, &all.to_string())
             .ok_or_else(|| format!("nothing was added: the fields are {}", names(&self.columns)))?;
         self.cursor = self.rows.len().saturating_sub(1);
         self.wrong = None;
-        Ok(remarks.into_iter().next())
+        Ok(pasted)
     }
 
     /// Adds an element for each line behind the one under the cursor, or none when one is wrong.
     pub(super) fn insert_lines(&mut self, lines: &[&str]) -> Result<(), String> {
-        let separated = self.kind != Kind::Records;
-        let texts = |line: &&str| match (self.kind, line.split_once('=')) {
-            (Kind::List, _) => Ok(vec![line.trim_end_matches(',').to_owned()]),
-            (Kind::Map, Some((key, value))) => Ok(vec![key.trim().to_owned(), value.trim().to_owned()]),
-            (Kind::Map, None) => Err(format!("`{line}`: expected KEY=VALUE in each line")),
-            (Kind::Records, _) => Err("an element has several fields: add it with a, then paste into one".to_owned()),
-        };
-        let rows = lines.iter().map(texts).collect::<Result<Vec<_>, String>>()?;
-        for row in &rows {
-            let wrong =
-                self.columns.iter().zip(row).find_map(|(field, text)| Some((text, judge(field, text, separated)?)));
-            if let Some((text, why)) = wrong {
-                return Err(format!("nothing was added: `{text}`: {why}"));
-            }
-        }
+        let rows = self.read_lines(lines)?;
         self.wrong = None;
         let at = (self.cursor + 1).min(self.rows.len());
         self.cursor = (at + rows.len()).saturating_sub(1);
         self.rows.splice(at..at, rows);
         Ok(())
+    }
+
+    /// The elements that lines stand for, each of its format.
+    pub(super) fn read_lines(&self, lines: &[&str]) -> Result<Vec<Vec<String>>, String> {
+        let texts = |line: &&str| match (self.kind, line.split_once('=')) {
+            (Kind::Map, Some((key, value))) => Ok(vec![key.trim().to_owned(), value.trim().to_owned()]),
+            (Kind::Map, None) => Err(format!("`{line}`: expected KEY=VALUE in each line")),
+            _ => Ok(vec![line.trim_end_matches(',').to_owned()]),
+        };
+        let rows = lines.iter().map(texts).collect::<Result<Vec<_>, String>>()?;
+        for row in &rows {
+            let wrong = self.columns.iter().zip(row).find_map(|(field, text)| Some((text, judge(field, text, true)?)));
+            if let Some((text, why)) = wrong {
+                return Err(format!("nothing was added: `{text}`: {why}"));
+            }
+        }
+        Ok(rows)
     }
 
     /// Removes the element under the cursor.

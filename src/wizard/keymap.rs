@@ -2,7 +2,7 @@
 
 use kconfig::Tri;
 
-use super::msg::{CursorMove, Msg};
+use super::msg::{CursorMove, Merge, Msg};
 
 /// A key, whatever terminal it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub(super) enum KeyContext {
     Items,
     /// The fields of an element.
     Fields,
+    /// The question before a paste replaces something.
+    Pasted,
     /// What would unlock an entry.
     Repair,
     /// What is wrong.
@@ -69,13 +71,15 @@ pub(super) enum KeyContext {
     Save,
     /// The question before replacing what another process wrote.
     Conflict,
+    /// The same where it gave a setting another answer than the user did here.
+    ConflictMeets,
     /// The question about answers that were not saved.
     Recover,
 }
 
 impl KeyContext {
     /// All contexts, in the order of the help.
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::Menu,
         Self::Search,
         Self::Edit,
@@ -83,6 +87,7 @@ impl KeyContext {
         Self::Pick,
         Self::Items,
         Self::Fields,
+        Self::Pasted,
         Self::Repair,
         Self::Problems,
         Self::Preview,
@@ -95,6 +100,7 @@ impl KeyContext {
         Self::Quit,
         Self::Save,
         Self::Conflict,
+        Self::ConflictMeets,
         Self::Recover,
     ];
 
@@ -108,6 +114,7 @@ impl KeyContext {
             Self::Pick => "While choosing",
             Self::Items => "In a list",
             Self::Fields => "In an element of a list",
+            Self::Pasted => "Before a pasted list is taken",
             Self::Repair => "Before unlocking",
             Self::Problems => "In the list of what is wrong",
             Self::Preview => "In the preview",
@@ -120,6 +127,7 @@ impl KeyContext {
             Self::Quit => "Before leaving",
             Self::Save => "Before saving",
             Self::Conflict => "When the file has changed on disk",
+            Self::ConflictMeets => "When one setting has changed there and here",
             Self::Recover => "After a session that was cut off",
         }
     }
@@ -148,8 +156,8 @@ const fn bind(context: KeyContext, keys: &'static [Key], msg: Msg, help: &'stati
 
 use Key::{Backspace, Char, Ctrl, Delete, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
 use KeyContext::{
-    Conflict, Edit, Fields, GuideOptions, GuideRows, GuideText, Items, Menu, Path, Pick, Preview, Problems, Quit,
-    Recover, Repair, Save, Search, Summary, SummaryWrong, Text,
+    Conflict, ConflictMeets, Edit, Fields, GuideOptions, GuideRows, GuideText, Items, Menu, Pasted, Path, Pick,
+    Preview, Problems, Quit, Recover, Repair, Save, Search, Summary, SummaryWrong, Text,
 };
 
 static BINDINGS: &[Binding] = &[
@@ -245,6 +253,12 @@ static BINDINGS: &[Binding] = &[
     bind(Fields, &[Char('d'), Delete], Msg::Remove, "empty this field", ""),
     bind(Fields, &[Esc, Char('q'), Left, Char('h'), Char('s')], Msg::Accept, "take the element", "done"),
     bind(Fields, &[Ctrl('c')], Msg::Cancel, "leave the element as it was", "leave it"),
+    bind(Pasted, &[Enter, Char('y')], Msg::Accept, "take it over", "take it over"),
+    bind(Pasted, &[Esc, Char('n'), Char('q'), Ctrl('c')], Msg::Cancel, "leave the list as it was", "leave it"),
+    bind(Pasted, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(Pasted, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(Pasted, &[PageUp], Msg::Move(-PAGE), "ten lines up", ""),
+    bind(Pasted, &[PageDown], Msg::Move(PAGE), "ten lines down", ""),
     bind(Repair, &[Enter, Char('y')], Msg::Accept, "change all of this", "change all of this"),
     bind(
         Repair,
@@ -345,6 +359,8 @@ static BINDINGS: &[Binding] = &[
     bind(SummaryWrong, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
     bind(SummaryWrong, &[PageUp], Msg::Move(-PAGE), "ten lines up", ""),
     bind(SummaryWrong, &[PageDown], Msg::Move(PAGE), "ten lines down", ""),
+    bind(SummaryWrong, &[Home, Char('g')], Msg::First, "to the top", ""),
+    bind(SummaryWrong, &[End, Char('G')], Msg::Last, "to the end", ""),
     bind(SummaryWrong, &[Char('!')], Msg::Problems, "list what is wrong, to go there", ""),
     bind(SummaryWrong, &[Char('v'), F(5)], Msg::Preview, "the file as it would be, and what differs", "view"),
     bind(SummaryWrong, &[F(4)], Msg::Menus, "all settings, in menus", "all settings"),
@@ -360,14 +376,14 @@ static BINDINGS: &[Binding] = &[
     bind(
         Conflict,
         &[Char('m'), Enter],
-        Msg::Reread { merge: true },
+        Msg::Reread(Merge::Mine),
         "keep both: the file, with your changes",
         "keep both",
     ),
     bind(
         Conflict,
         &[Char('r')],
-        Msg::Reread { merge: false },
+        Msg::Reread(Merge::Nothing),
         "the file as it is; your changes go, u brings them back",
         "reload",
     ),
@@ -377,9 +393,29 @@ static BINDINGS: &[Binding] = &[
     bind(Conflict, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
     bind(Conflict, &[PageUp], Msg::Move(-PAGE), "ten lines up", ""),
     bind(Conflict, &[PageDown], Msg::Move(PAGE), "ten lines down", ""),
-    bind(Recover, &[Enter, Char('y')], Msg::Accept, "take them over", "take them over"),
-    bind(Recover, &[Char('n'), Char('d')], Msg::Refuse, "throw them away (twice)", "throw them away (twice)"),
+    bind(
+        ConflictMeets,
+        &[Char('m')],
+        Msg::Reread(Merge::Mine),
+        "the changes of both; yours where both changed a setting",
+        "yours where both changed it",
+    ),
+    bind(
+        ConflictMeets,
+        &[Char('f')],
+        Msg::Reread(Merge::Theirs),
+        "the changes of both; the file's where both changed a setting",
+        "the file's where both changed it",
+    ),
+    bind(ConflictMeets, &[Esc, Char('q'), Ctrl('c')], Msg::Cancel, "back", "back"),
+    bind(ConflictMeets, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(ConflictMeets, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(ConflictMeets, &[PageUp], Msg::Move(-PAGE), "ten lines up", ""),
+    bind(ConflictMeets, &[PageDown], Msg::Move(PAGE), "ten lines down", ""),
+    // The safest first.
     bind(Recover, &[Esc, Ctrl('c'), Char('q')], Msg::Quit, "quit and decide later", "quit and decide later"),
+    bind(Recover, &[Enter, Char('y')], Msg::Accept, "take them over; u takes that back", "take them over"),
+    bind(Recover, &[Char('n'), Char('d')], Msg::Refuse, "throw them away (twice)", "throw them away (twice)"),
     bind(Recover, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
     bind(Recover, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
 ];

@@ -110,21 +110,23 @@ pub(super) enum Msg {
     Completed(Vec<String>),
     /// The file could not be written; the lines say why.
     NotSaved(Vec<String>),
-    /// The file on disk is not the one that was read; the lines say what differs.
-    Conflict(Vec<String>),
-    /// Take the file as it is now, with the changes that were made here or without.
-    Reread {
-        /// With them.
-        merge: bool,
+    /// The file on disk is not the one that was read.
+    Conflict {
+        /// What differs.
+        lines: Vec<String>,
+        /// Whether both sides gave one setting different answers.
+        meets: bool,
     },
+    /// Take the file as it is now, with the changes that were made here or without.
+    Reread(Merge),
     /// That was done.
     Taken {
         /// The answers on disk.
         disk: Box<kconfig::history::Said>,
         /// The answers from now on.
         answers: Box<kconfig::history::Said>,
-        /// Whether changes that were made here are among them.
-        merge: bool,
+        /// What became of changes that were made here.
+        merge: Merge,
         /// What was wrong in the file.
         remarks: Vec<String>,
     },
@@ -139,6 +141,17 @@ pub(super) enum Msg {
     Paste(String),
     /// Draw everything again: another program wrote on the screen.
     Redraw,
+}
+
+/// What becomes of changes that were made here when the file is read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Merge {
+    /// They go.
+    Nothing,
+    /// They are made to the file, also where it was changed itself.
+    Mine,
+    /// They are made to the file where it was not changed itself.
+    Theirs,
 }
 
 /// Where the editor's cursor goes.
@@ -176,10 +189,7 @@ pub(super) enum Effect {
     /// Find the files and directories that begin so.
     Complete(String),
     /// Read the configuration's own file again.
-    Reread {
-        /// With the changes that were made here.
-        merge: bool,
-    },
+    Reread(Merge),
     /// Ask the one check about the answers; at the next pause where nothing waits for it.
     Check {
         /// What waits for it.

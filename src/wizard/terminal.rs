@@ -20,6 +20,7 @@ use ratatui::layout::{Position, Rect};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 
+use super::burst;
 use super::checker::Checker;
 use super::escape;
 use super::files::Files;
@@ -222,7 +223,7 @@ fn converse(
         if signals.was_woken() {
             screen.reopen()?;
         }
-        for input in event.map(read_inputs).transpose()?.unwrap_or_default() {
+        for input in event.map(|event| read_inputs(event, model)).transpose()?.unwrap_or_default() {
             let area = screen.area()?;
             recorder.note(model, &input, area)?;
             let mut next = input.message(model, area);
@@ -332,18 +333,35 @@ fn wait(signals: &Signals, mut soon: bool, idle: &mut dyn FnMut() -> Idle) -> Re
     }
 }
 
-/// What an event means, with the rest of a sequence that comes after it.
-fn read_inputs(event: Event) -> Result<Vec<Input>> {
+/// What an event means, with the rest of a sequence or of a paste that comes after it.
+fn read_inputs(event: Event, model: &Model) -> Result<Vec<Input>> {
+    if burst::may_begin(model, &event) {
+        let (burst, end) =
+            burst::collect(event, || next_event(burst::DELAY)).context("cannot read from the terminal")?;
+        let text = burst::text(&burst);
+        let mut inputs = if burst::is_paste(model, &text) {
+            vec![Input::Paste(text)]
+        } else {
+            burst.into_iter().flat_map(read_event).collect()
+        };
+        inputs.extend(end.map(read_sequence).transpose()?.into_iter().flatten());
+        return Ok(inputs);
+    }
+    read_sequence(event)
+}
+
+fn read_sequence(event: Event) -> Result<Vec<Input>> {
     if !escape::is_escape(&event) {
         return Ok(read_event(event));
     }
-    let next = || match event::poll(escape::DELAY) {
-        Ok(true) => event::read().map(Some),
-        other => other.map(|_| None),
-    };
-    let (mut inputs, rest) = escape::rejoin(next).context("cannot read from the terminal")?;
+    let (mut inputs, rest) = escape::rejoin(|| next_event(escape::DELAY)).context("cannot read from the terminal")?;
     inputs.extend(rest.into_iter().flat_map(read_event));
     Ok(inputs)
+}
+
+/// The next event that comes within this time.
+fn next_event(within: Duration) -> io::Result<Option<Event>> {
+    if event::poll(within)? { event::read().map(Some) } else { Ok(None) }
 }
 
 fn read_event(event: Event) -> Vec<Input> {

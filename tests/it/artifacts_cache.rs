@@ -122,8 +122,7 @@ fn verify_finds_the_altered_file_and_fails() {
     assert_eq!(bad.status.code(), Some(1));
     let lines = String::from_utf8(bad.stdout.clone()).unwrap();
     insta::assert_snapshot!(scratch.redact(&lines), @r#"
-    {"artifact":"tool 1.0.0","sha256":"<tool>","health":"corrupt"}
-    {"schema":"turnup.error/1","class":"permanent","exit_code":1,"message":"1 of 1 files in the cache were altered","causes":[],"evidence":[],"next":"turnup artifacts fetch"}
+    {"schema":"turnup.artifacts.verify/1","good":false,"files":[{"artifact":"tool 1.0.0","sha256":"<tool>","health":"corrupt"}]}
     "#);
     assert!(stderr(&bad).contains("next: turnup artifacts fetch"), "{}", stderr(&bad));
 }

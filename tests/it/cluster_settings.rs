@@ -236,7 +236,7 @@ fn write_image(path: &std::path::Path) {
 fn find_forgotten(settings: &Settings) -> Vec<String> {
     let known: BTreeSet<&str> = FLIPPED.iter().map(|(name, _)| *name).chain(LEFT_OUT.iter().copied()).collect();
     let schema = settings.schema();
-    let set = schema.ordered().into_iter().filter(|symbol| !schema.rule(*symbol).sets.is_empty());
+    let set = schema.ordered().iter().copied().filter(|symbol| !schema.rule(*symbol).sets.is_empty());
     set.map(|symbol| schema.name(symbol).to_owned()).filter(|name| !known.contains(name.as_str())).collect()
 }
 

@@ -25,10 +25,6 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
     let aws = |more: String| vec!["phase1.cloud_provider=aws".to_owned(), URL.to_owned(), more];
     vec![
         (set(&["phase2.etcd.events_cluster=y"]), "phase2.etcd.events_cluster: not implemented in this version"),
-        (
-            set(&["phase1.cloud_provider=aws", "phase1.user_data.method=push"]),
-            "phase1.user_data.method: push can be configured, but not turned up by this version",
-        ),
         (set(&["phase1.cloud_provider=aws"]), "phase1.user_data.artifacts_url: it is empty"),
         (set(&["phase1.cloud_provider=custom"]), "phase1.custom.module: it is empty"),
         (set(&["phase1.cloud_provider=baremetal"]), "phase1.baremetal.hosts_file: failed to open file"),
@@ -61,14 +57,13 @@ fn what_up_refuses_plan_and_config_check_refuse_in_the_same_words() {
 #[test]
 fn what_is_refused_by_name_has_the_command_that_mends_all_of_it() {
     let test_env = TestEnv::new("");
-    let push = "phase1.user_data.method=push";
-    test_env.ok(&["config", "set", "phase1.cloud_provider=aws", push, "phase2.etcd.events_cluster=y"]);
-    let next = "next: turnup config unset phase1.user_data.method phase2.etcd.events_cluster\n";
+    test_env.ok(&["config", "set", "phase1.cloud_provider=aws", "phase2.etcd.events_cluster=y", "phase2.etcd.external_prefix=/x"]);
+    let next = "next: turnup config unset phase2.etcd.events_cluster phase2.etcd.external_prefix\n";
     for command in [&["config", "check"][..], &["plan"], &["up"], &["render"]] {
         let said = test_env.ends(3, command).err;
         assert!(said.ends_with(next), "{command:?}: {said}");
     }
-    test_env.ok(&["config", "unset", "phase1.user_data.method", "phase2.etcd.events_cluster"]);
+    test_env.ok(&["config", "unset", "phase2.etcd.events_cluster", "phase2.etcd.external_prefix"]);
     test_env.ok(&["config", "set", URL]);
     test_env.ok(&["config", "check"]);
 }

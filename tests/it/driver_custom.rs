@@ -161,8 +161,10 @@ fn what_a_first_run_would_fail_of_is_in_the_plan() {
     let refuses = "resource \"terraform_data\" \"never\" {\n  lifecycle {\n    precondition {\n      condition     = var.cluster.name == \"\"\n      \
                    error_message = \"not in this account\"\n    }\n  }\n}\n";
     test_env.write("module/never.tf", refuses);
-    let plan = test_env.ok(&["plan"]).out;
+    let planned = test_env.ends(1, &["plan"]);
+    let plan = planned.out;
     assert!(plan.contains("now it would fail:") && plan.contains("not in this account"), "{plan}");
+    assert!(planned.err.contains("error: now provision/"), "{}", planned.err);
     assert!(!plan.contains("is not there yet"), "no other error in its place: {plan}");
     test_env.ok(&["config", "set", "phase1.custom.module=nowhere"]);
     let plan = test_env.ends(3, &["plan"]).err;

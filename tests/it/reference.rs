@@ -344,7 +344,7 @@ fn menus(schema: &Schema, node: NodeId) -> Vec<String> {
 fn by_menu(schema: &Schema) -> Vec<(Vec<String>, Vec<SymbolId>)> {
     let mut pages: Vec<(Vec<String>, Vec<SymbolId>)> = Vec::new();
     let mut place: BTreeMap<Vec<String>, usize> = BTreeMap::new();
-    for symbol in schema.ordered() {
+    for &symbol in schema.ordered() {
         let node =
             schema.tree().get(symbol).nodes.iter().copied().find(|node| schema.tree().node(*node).prompt.is_some());
         let Some(node) = node else { continue };

@@ -19,7 +19,7 @@ const MODULES: &[(&str, &str)] = &[
     ("error", "terminal"),
     ("step_id", ""),
     ("unknown", "step_id"),
-    ("change", "step_id unknown"),
+    ("change", "error step_id unknown"),
     ("parallel", ""),
     ("failpoint", ""),
     ("atomic_file", ""),

@@ -107,6 +107,27 @@ fn what_plan_refuses_stands_in_the_summary_and_leads_to_its_question() {
     assert!(question.contains("Question 13 of 14") && question.contains("Artifact URL for hosts"), "{question}");
 }
 
+#[test]
+fn what_is_required_is_what_plan_misses_of_a_target_and_the_guide_says_so() {
+    for (target, required) in [("gce", "phase1.user_data.artifacts_url"), ("custom", "phase1.custom.module")] {
+        let test_env = TestEnv::new("");
+        test_env.ok(&["config", "set", &format!("phase1.cloud_provider={target}")]);
+        let checked = test_env.ends(3, &["config", "check", "--output", "json"]).out;
+        let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
+        let errors = checked["problems"].as_array().unwrap().iter().filter(|problem| problem["level"] == "error");
+        let about: Vec<&str> = errors.map(|problem| problem["setting"].as_str().unwrap()).collect();
+        assert_eq!(about, [required], "{target}: {checked}");
+        let keys = format!("key G\nkey Enter\nkey /\npaste \"{required}\"\nkey Enter\nkey Enter");
+        test_env.write("keys", &keys);
+        let played = test_env.ok(&["config", "--replay", "keys"]).out;
+        let editor = played.rsplit("=== ").next().unwrap();
+        assert!(editor.contains("required; example: ") && !editor.contains("valid"), "{editor}");
+        test_env.write("keys", &format!("{keys}\nkey x"));
+        let played = test_env.ok(&["config", "--replay", "keys"]).out;
+        assert!(!played.rsplit("=== ").next().unwrap().contains("required; "), "{played}");
+    }
+}
+
 /// The settings that a profile leaves to its user.
 fn missing(profile: &str) -> Vec<String> {
     let url = || format!("phase1.user_data.artifacts_url={URL}");

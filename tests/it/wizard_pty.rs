@@ -426,3 +426,21 @@ fn a_file_that_another_process_changed_is_asked_about() {
     test_env.leaves(0);
     assert_eq!(test_env.file(), "{\"phase1\": {\"num_nodes\": 7}}");
 }
+
+#[test]
+fn a_list_that_is_pasted_without_a_mark_is_one_paste() {
+    let mut test_env = TestEnv::sit_down(Some("{\"phase1\": {\"cloud_provider\": \"baremetal\"}}"));
+    test_env.sees("Phase 1");
+    test_env.types("/");
+    test_env.sees("Find");
+    test_env.types("baremetal.hosts");
+    test_env.sees("2 entries");
+    test_env.types("\r\r");
+    test_env.sees("a adds an element");
+    test_env.types("m1 192.0.2.11 master\rw1 192.0.2.21 worker\r");
+    test_env.sees("w1: address 192.0.2.21, role worker");
+    test_env.types("\x1b");
+    test_env.sees("2: m1, w1");
+    test_env.types("qn");
+    test_env.leaves(0);
+}

@@ -29,9 +29,6 @@ pub(super) enum HostsCommand {
 pub(super) fn run(context: &ConfigContext<'_>, command: &HostsCommand) -> Result<()> {
     let HostsCommand::Import { files, replace } = command;
     let lists = files.iter().map(|file| read(file)).collect::<Result<Vec<HostList>>>()?;
-    for remark in lists.iter().flat_map(|list| &list.remarks) {
-        context.printer.remark(remark);
-    }
     change(context, |settings| {
         let known = if *replace { "[]".to_owned() } else { settings.get(HOSTS)? };
         let known: Vec<Value> = serde_json::from_str(&known).unwrap_or_default();
@@ -41,8 +38,11 @@ pub(super) fn run(context: &ConfigContext<'_>, command: &HostsCommand) -> Result
             all.hosts.extend(list.hosts);
             all.keys.extend(list.keys);
         }
-        let hosts = merge_hosts(&known, &all);
-        settings.set(HOSTS, &Value::from(hosts).to_string())
+        let merged = merge_hosts(&known, &all);
+        for line in merged.tell() {
+            context.printer.remark(&line);
+        }
+        settings.set(HOSTS, &Value::from(merged.hosts).to_string())
     })
 }
 

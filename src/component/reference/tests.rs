@@ -34,7 +34,6 @@ fn what_components_accept_is_found_by_name() {
     assert_eq!(kubelet.field("registerWithTaints[].key").unwrap().field_type, FieldType::String);
     assert!(kubelet.gate("RotateKubeletServerCertificate").unwrap().default);
     assert_eq!(kubelet.suggest_gate("RotateKubeletServerCert").as_deref(), Some("RotateKubeletServerCertificate"));
-    assert_eq!(kubelet.file("KubeletConfiguration").unwrap().suggest("maxpods").as_deref(), Some("maxPods"));
 
     let server = reference.component("kube-apiserver").unwrap();
     assert!(server.flag("kubelet-port").unwrap().hidden);

@@ -113,15 +113,21 @@ fn what_cannot_be_written_keeps_the_wizard_open() {
 
 #[test]
 fn a_file_changed_on_disk_is_overwritten_only_on_request() {
-    let conflict = || {
+    let conflict = |meets| {
         let session = Session::ours().into("Phase 3: Deploying Addons").press(" s");
-        session.tell(Msg::Conflict(vec!["changed".to_owned()]))
+        session.tell(Msg::Conflict { lines: vec!["changed".to_owned()], meets })
     };
-    assert_eq!(conflict().press("<Esc>").effects, [Effect::Save { overwrite: false }]);
-    assert_eq!(conflict().press("s").effects.last(), Some(&Effect::Save { overwrite: true }));
-    for (key, merge) in [("m", true), ("<Enter>", true), ("r", false)] {
-        assert_eq!(conflict().press(key).effects.last(), Some(&Effect::Reread { merge }), "{key}");
+    let asked = || Effect::Save { overwrite: false };
+    assert_eq!(conflict(false).press("<Esc>").effects, [asked()]);
+    assert_eq!(conflict(false).press("s").effects.last(), Some(&Effect::Save { overwrite: true }));
+    for (key, merge) in [("m", Merge::Mine), ("<Enter>", Merge::Mine), ("r", Merge::Nothing)] {
+        assert_eq!(conflict(false).press(key).effects.last(), Some(&Effect::Reread(merge)), "{key}");
     }
+    // Where both sides changed one setting, not both can be kept.
+    for (key, merge) in [("m", Merge::Mine), ("f", Merge::Theirs)] {
+        assert_eq!(conflict(true).press(key).effects.last(), Some(&Effect::Reread(merge)), "{key}");
+    }
+    assert_eq!(conflict(true).press("s<Enter>r<Esc>").effects, [asked()]);
 }
 
 #[test]

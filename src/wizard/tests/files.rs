@@ -61,35 +61,52 @@ fn each_session_keeps_a_draft_of_its_own() {
 
 #[test]
 fn what_two_sessions_changed_is_shown_and_merged() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(".config");
-    let ((mut first, mut mine), (mut second, mut theirs)) = (open(&path), open(&path));
-    set(&mut theirs, "MASK", "0x2");
-    set(&mut theirs, "DEEPEST", "theirs");
-    assert_eq!(second.carry_out(&theirs, &Effect::Save { overwrite: false }), Some(Msg::Saved));
-    set(&mut mine, "MASK", "0x1");
-    let Some(Msg::Conflict(lines)) = first.carry_out(&mine, &Effect::Save { overwrite: false }) else {
-        panic!("the file is another one");
-    };
-    let why = format!("{} was changed by another process meanwhile", path.display());
-    let shown = [
-        "",
-        "Changed in the file:",
-        "~ DEEPEST: down here -> theirs",
-        "~ MASK: 0x1f -> 0x2",
-        "",
-        "Changed here:",
-        "~ MASK: 0x1f -> 0x1",
-    ];
-    assert_eq!(lines, [&[why.as_str()], &shown[..]].concat());
     let value = |model: &Model, name: &str| model.config.value(model.schema.find(name).unwrap()).to_owned();
-    for (merge, mask, unsaved) in [(true, "0x1", true), (false, "0x2", false)] {
-        let taken = first.carry_out(&mine, &Effect::Reread { merge }).unwrap();
+    for (merge, mask, colour, token) in [
+        (Merge::Mine, "0x1", "BLUE", "ours"),
+        (Merge::Theirs, "0x2", "GREEN", "ours"),
+        (Merge::Nothing, "0x2", "GREEN", ""),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".config");
+        let ((mut first, mut mine), (mut second, mut theirs)) = (open(&path), open(&path));
+        for (name, value) in [("MASK", "0x2"), ("DEEPEST", "theirs"), ("GREEN", "y")] {
+            set(&mut theirs, name, value);
+        }
+        assert_eq!(second.carry_out(&theirs, &Effect::Save { overwrite: false }), Some(Msg::Saved));
+        set(&mut mine, "TOKEN", "ours");
+        let conflict = |first: &mut FileSession<DotConfig>, mine: &Model| match first
+            .carry_out(mine, &Effect::Save { overwrite: false })
+        {
+            Some(Msg::Conflict { lines, meets }) => (lines, meets),
+            other => panic!("the file is another one: {other:?}"),
+        };
+        assert!(!conflict(&mut first, &mine).1, "each side changed what the other did not");
+        set(&mut mine, "MASK", "0x1");
+        set(&mut mine, "BLUE", "y");
+        let shown = [
+            format!("{} was changed by another process meanwhile", path.display()),
+            String::new(),
+            "Changed in the file:".to_owned(),
+            "~ DEEPEST: down here -> theirs".to_owned(),
+            "~ GREEN: n -> y".to_owned(),
+            "~ MASK: 0x1f -> 0x2".to_owned(),
+            "~ RED: y -> n".to_owned(),
+            String::new(),
+            "Changed here:".to_owned(),
+            "~ BLUE: n -> y".to_owned(),
+            "~ MASK: 0x1f -> 0x1".to_owned(),
+            "~ RED: y -> n".to_owned(),
+            "~ TOKEN:  -> (secret)".to_owned(),
+        ];
+        assert_eq!(conflict(&mut first, &mine), (shown.to_vec(), true));
+        let taken = first.carry_out(&mine, &Effect::Reread(merge)).unwrap();
         update(&mut mine, taken);
-        assert_eq!((value(&mine, "MASK").as_str(), value(&mine, "DEEPEST").as_str()), (mask, "theirs"));
-        assert_eq!(mine.is_unsaved(), unsaved, "{merge}");
+        let found = ["MASK", "TOKEN", "DEEPEST", colour].map(|name| value(&mine, name));
+        assert_eq!(found, [mask, token, "theirs", "y"], "{merge:?}");
+        assert_eq!(mine.is_unsaved(), merge != Merge::Nothing, "{merge:?}");
+        update(&mut mine, Msg::Undo);
+        assert_eq!(value(&mine, "MASK"), "0x1", "the answers that were let go come back");
+        assert_eq!(first.carry_out(&mine, &Effect::Save { overwrite: false }), Some(Msg::Saved));
     }
-    update(&mut mine, Msg::Undo);
-    assert_eq!(value(&mine, "MASK"), "0x1", "the answers that were let go come back");
-    assert_eq!(first.carry_out(&mine, &Effect::Save { overwrite: false }), Some(Msg::Saved));
 }

@@ -4,6 +4,7 @@
 mod answers;
 mod files;
 mod guide;
+mod lists;
 mod mouse;
 mod screens;
 mod ways;
@@ -18,7 +19,7 @@ use ratatui::style::{Color, Modifier};
 use super::dialog::Dialog;
 use super::keymap::{Key, translate};
 use super::model::{Form, Model, Saved};
-use super::msg::{Effect, Msg};
+use super::msg::{Effect, Merge, Msg};
 use super::recording::text;
 use super::update::{greet, update};
 use super::view::view;

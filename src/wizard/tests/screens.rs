@@ -39,7 +39,8 @@ screens! {
     quit_question: Session::ours().into("Phase 3: Deploying Addons").press(" q");
     quit_new_file: Session::over(Schema::load(&TreeSource::embedded()).unwrap(), false).press("q");
     save_question: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Pod CIDR").press("<Enter><C-u>10.96.0.0/12<Enter>s");
-    conflict: Session::ours().tell(Msg::Conflict(vec![".config.json was changed by another process meanwhile".to_owned(), String::new(), "Changed in the file:".to_owned(), "~ phase1.num_nodes: 1 -> 4".to_owned()]));
+    conflict: Session::ours().tell(in_conflict(false));
+    conflict_meets: Session::ours().tell(in_conflict(true));
     not_saved: Session::ours().tell(Msg::NotSaved(vec!["error: cannot write .config.json".to_owned(), "next: free disk space".to_owned()]));
     every_kind: Session::everything().at("Colour");
     begin_question: Session::new_file();
@@ -65,6 +66,7 @@ screens! {
     guide_profile: Session::new_file().press("<Enter><Enter>jj<Enter>kkk");
     guide_hosts_none: Session::new_file().press("<Enter><Enter>j<Enter><Enter>");
     guide_hosts: hosts_in_the_guide();
+    guide_hosts_pasted_over: hosts_in_the_guide().tell(Msg::Paste("w1 192.0.2.99\nw2 192.0.2.22\n".to_owned()));
     guide_wrong_at_the_end: hosts_in_the_guide().press("<Enter><Enter><Enter><Enter>");
     menu_of_records: hosts_in_the_guide().press("<F4>");
     records_filled: hosts_in_the_guide().press("c");
@@ -83,6 +85,15 @@ screens! {
     ascii: Session::ours().ascii().into("Phase 1: Cluster Resource Provisioning").at("Target platform").press("<Enter>");
     submenu_of_a_switch: Session::everything().into("Networking support").at("Fancy things").press(" ").at("Core");
     deep: Session::everything().into("Deep").into("Deeper");
+}
+
+/// The file was changed; also a setting that was changed here.
+fn in_conflict(meets: bool) -> Msg {
+    let changed =
+        ["Changed in the file:", "~ phase1.num_nodes: 1 -> 4", "", "Changed here:", "~ phase1.num_nodes: 1 -> 3"];
+    let why = [".config.json was changed by another process meanwhile", ""];
+    let lines = why.into_iter().chain(changed.into_iter().take(if meets { 5 } else { 2 }));
+    Msg::Conflict { lines: lines.map(ToOwned::to_owned).collect(), meets }
 }
 
 /// Three hosts, pasted as lines, at the question about them.

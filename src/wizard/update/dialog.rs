@@ -6,10 +6,10 @@ use super::{files, menu, scroll, start_guide};
 use crate::config;
 use crate::config::format::Format;
 use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
-use crate::wizard::items::ElementFields;
+use crate::wizard::items::{ElementFields, Items, Pasted};
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
-use crate::wizard::model::{Model, Notice};
+use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
 use crate::wizard::preview::FilePreview;
 
@@ -36,6 +36,7 @@ fn accept(model: &mut Model) -> Option<Effect> {
         Dialog::Search(_) => accept_search(model),
         Dialog::Items(_) => accept_items(model),
         Dialog::Fields(_) => accept_fields(model),
+        Dialog::Pasted { .. } => accept_pasted(model),
         Dialog::Repair(_) => accept_repair(model),
         Dialog::Problems { .. } => accept_problem(model),
         _ => {}
@@ -82,7 +83,8 @@ fn change(model: &mut Model, msg: &Msg) {
             | Dialog::Keys { scroll: at }
             | Dialog::Text { scroll: at, .. }
             | Dialog::Save { scroll: at, .. }
-            | Dialog::Conflict { scroll: at, .. },
+            | Dialog::Conflict { scroll: at, .. }
+            | Dialog::Pasted { scroll: at, .. },
         ) => scroll(at, msg),
         Some(Dialog::Quit) | None => {}
     }
@@ -119,16 +121,11 @@ pub(super) fn paste(model: &mut Model, text: &str) -> Option<Msg> {
     if model.dialogs.is_empty() && super::guide::paste(model, text) {
         return None;
     }
-    if let Some(Dialog::Items(items)) = model.dialogs.last_mut()
+    if let Some(Dialog::Items(items)) = model.dialogs.last()
         && items.is_records()
     {
-        match items.paste(&model.schema, text) {
-            Ok(remark) => {
-                model.notice = remark.map(|text| Notice { text, is_error: false });
-                judge_items(model);
-            }
-            Err(why) => model.complain(why),
-        }
+        let items = items.clone();
+        paste_records(model, items, text);
         return None;
     }
     if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {
@@ -156,6 +153,35 @@ pub(super) fn paste(model: &mut Model, text: &str) -> Option<Msg> {
     }
     model.complain(format!("this takes one line, and {} were pasted: nothing was inserted", lines.len()));
     None
+}
+
+/// Records that are pasted over rows: taken at once where that only adds something that the text
+/// says, or else after a question.
+pub(super) fn paste_records(model: &mut Model, mut items: Items, text: &str) {
+    match items.paste(&model.schema, text) {
+        Err(why) => model.complain(why),
+        Ok(Pasted { lines, asks: true }) => model.dialogs.push(Dialog::Pasted { items, lines, scroll: 0 }),
+        Ok(Pasted { lines, .. }) => take_records(model, items, &lines),
+    }
+}
+
+fn accept_pasted(model: &mut Model) {
+    if let Some(Dialog::Pasted { items, lines, .. }) = model.dialogs.pop() {
+        take_records(model, items, &lines);
+    }
+}
+
+/// The rows become these, in the dialog that edits them or as the answer of the guide's question.
+fn take_records(model: &mut Model, items: Items, lines: &[String]) {
+    if let Some(Dialog::Items(open)) = model.dialogs.last_mut() {
+        *open = items;
+        judge_items(model);
+    } else if !super::guide::give_rows(model, &items) {
+        return;
+    }
+    if !lines.is_empty() {
+        model.say(lines.join("; "));
+    }
 }
 
 /// Closes the innermost dialog. An element of one part is its part: both are closed.
@@ -345,7 +371,10 @@ fn change_fields(model: &mut Model, msg: &Msg) {
             fields.texts[fields.cursor].clear();
             fields.wrong = None;
         }
-        _ => move_within(&mut fields.cursor, fields.columns.len(), msg),
+        _ => {
+            fields.wrong = None;
+            move_within(&mut fields.cursor, fields.columns.len(), msg);
+        }
     }
 }
 
@@ -355,7 +384,13 @@ fn accept_fields(model: &mut Model) {
         // Nothing was said: a new element is not started, an old one stays as it was.
         return cancel(model);
     }
-    fields.wrong = fields.judge();
+    let wrong = fields.judge();
+    if wrong.is_some() && fields.wrong == wrong {
+        // It was said at the key before, and nothing was done about it.
+        cancel(model);
+        return model.say("the element is left as it was: what was typed could not be taken");
+    }
+    fields.wrong = wrong;
     if fields.wrong.is_some() {
         return;
     }

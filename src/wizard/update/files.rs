@@ -6,7 +6,7 @@ use crate::wizard::dialog::{Dialog, FilePurpose, Pick, PickOption, PickPurpose};
 use crate::wizard::guide::Guide;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
-use crate::wizard::msg::{Effect, Msg};
+use crate::wizard::msg::{Effect, Merge, Msg};
 use crate::wizard::preset::Preset;
 use crate::wizard::verdict::judge_unused;
 
@@ -47,7 +47,7 @@ pub(super) fn saved(model: &mut Model) -> Option<Effect> {
 }
 
 /// The file was read again: from now on the answers are these, as one change that can be undone.
-pub(super) fn taken(model: &mut Model, disk: &Said, answers: &Said, merge: bool, remarks: Vec<String>) {
+pub(super) fn taken(model: &mut Model, disk: &Said, answers: &Said, merge: Merge, remarks: Vec<String>) {
     model.dialogs.pop();
     let mine = model.config.said();
     model.config.say(disk);
@@ -55,10 +55,10 @@ pub(super) fn taken(model: &mut Model, disk: &Said, answers: &Said, merge: bool,
     model.config.say(&mine);
     let file = model.file.clone();
     take_over(model, &format!("the answers of {file}"), answers);
-    model.say(if merge {
-        format!("{file} was read again, and your changes were made to it; s saves")
-    } else {
-        format!("{file} was read again; u brings your answers back")
+    model.say(match merge {
+        Merge::Nothing => format!("{file} was read again; u brings your answers back"),
+        Merge::Mine => format!("{file} was read again, and your changes were made to it; s saves"),
+        Merge::Theirs => format!("{file} was read again, and your other changes were made to it; s saves"),
     });
     if !remarks.is_empty() {
         super::open_text(model, "Not all of it could be taken over", remarks);

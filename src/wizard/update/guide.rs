@@ -66,34 +66,30 @@ fn edit_rows(model: &mut Model, msg: &Msg) {
 /// Lines that are pasted into a question with rows.
 pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let Some(Guide { answer: Answer::Rows(items), .. }) = &model.guide else { return false };
-    let mut items = items.clone();
-    match items.paste(&model.schema, text) {
-        Ok(remark) => {
-            give_rows(model, &items);
-            if let Some(remark) = remark {
-                model.say(remark);
-            }
-        }
-        Err(why) => model.complain(why),
-    }
+    let items = items.clone();
+    dialog::paste_records(model, items, text);
     true
 }
 
-fn give_rows(model: &mut Model, items: &Items) {
+/// The rows as the answer; whether they could be taken.
+pub(super) fn give_rows(model: &mut Model, items: &Items) -> bool {
     let text = items.text();
     match config::judge(&model.schema, &model.config, items.symbol, &text) {
-        Some(why) => model.complain(format!("nothing was added: {why}")),
-        None => drop(menu::give(model, &[(items.symbol, text)])),
+        Some(why) => {
+            model.complain(format!("nothing was added: {why}"));
+            false
+        }
+        None => menu::give(model, &[(items.symbol, text)]),
     }
 }
 
 /// The rows of the question follow the answer, wherever it was given.
 pub(super) fn refresh(model: &mut Model) {
-    let Some(Guide { question, answer: Answer::Rows(items), .. }) = &model.guide else { return };
-    let (question, cursor, symbol) = (*question, items.cursor, items.symbol);
-    if items.text() == model.config.value(symbol) {
+    let Some(Guide { question, answer: Answer::Rows(items), revision, .. }) = &model.guide else { return };
+    if *revision == model.revision {
         return;
     }
+    let (question, cursor) = (*question, items.cursor);
     let mut guide = Guide::at(model, question);
     if let Answer::Rows(items) = &mut guide.answer {
         items.cursor = cursor.min(items.rows.len().saturating_sub(1));
@@ -115,7 +111,13 @@ fn update_answer(guide: &mut Guide, wrong: usize, msg: &Msg) {
         Answer::Text(line) if !matches!(msg, Msg::Move(_)) => {
             type_into(line, msg);
         }
-        _ => scroll(&mut guide.scroll, msg),
+        _ => {
+            // What is wrong stands at the top, and the line under the cursor stays in sight.
+            if *msg == Msg::First {
+                guide.cursor = 0;
+            }
+            scroll(&mut guide.scroll, msg);
+        }
     }
 }
 

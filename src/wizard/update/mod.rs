@@ -50,10 +50,10 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
         Msg::Written(path) => model.say(format!("wrote {path}")),
         Msg::Loaded(from, said, remarks) => files::loaded(model, &from, &said, remarks),
         Msg::NotSaved(lines) => open_text(model, "That did not work", lines),
-        Msg::Conflict(lines) => model.dialogs.push(Dialog::Conflict { lines, scroll: 0 }),
-        Msg::Reread { merge } => {
+        Msg::Conflict { lines, meets } => model.dialogs.push(Dialog::Conflict { lines, meets, scroll: 0 }),
+        Msg::Reread(merge) => {
             model.leaving = false;
-            return Some(Effect::Reread { merge });
+            return Some(Effect::Reread(merge));
         }
         Msg::Taken { disk, answers, merge, remarks } => files::taken(model, &disk, &answers, merge, remarks),
         Msg::Redraw => return Some(Effect::Redraw),
@@ -151,6 +151,7 @@ pub(super) fn settle(model: &mut Model, below: usize) {
                 | Dialog::Text { scroll, .. }
                 | Dialog::Save { scroll, .. }
                 | Dialog::Conflict { scroll, .. }
+                | Dialog::Pasted { scroll, .. }
                 | Dialog::Recover { scroll, .. },
             ),
             _,

@@ -30,6 +30,7 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
         Dialog::Pick(pick) => draw_pick(theme, pick, area, buffer),
         Dialog::Items(items) => lists::draw_items(model, theme, items, area, buffer),
         Dialog::Fields(fields) => lists::draw_fields(theme, fields, area, buffer),
+        Dialog::Pasted { lines, scroll, .. } => draw_pasted(theme, lines, *scroll, area, buffer),
         Dialog::Problems { cursor } => lists::draw_problems(model, theme, *cursor, area, buffer),
         Dialog::Repair(repair) => draw_repair(model, theme, repair, area, buffer),
         Dialog::Preview(preview) => draw_preview(model, theme, preview, area, buffer),
@@ -46,7 +47,9 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
         }
         Dialog::Quit => draw_quit(model, theme, area, buffer),
         Dialog::Save { lines, scroll } => draw_save(theme, lines, *scroll, area, buffer),
-        Dialog::Conflict { lines, scroll } => draw_conflict(theme, lines, *scroll, area, buffer),
+        Dialog::Conflict { lines, scroll, .. } => {
+            draw_conflict(theme, lines, (dialog.context(), *scroll), area, buffer)
+        }
         Dialog::Recover { lines, scroll, .. } => draw_recover(theme, lines, *scroll, area, buffer),
     }
 }
@@ -177,11 +180,24 @@ fn draw_save(theme: Theme, reasons: &[String], scroll: usize, area: Rect, buffer
     draw_lines(theme, "Something is not right yet", lines, scroll, area, buffer)
 }
 
-fn draw_conflict(theme: Theme, differences: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
+fn draw_conflict(
+    theme: Theme,
+    differences: &[String],
+    (context, scroll): (KeyContext, usize),
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Drawn {
     let mut lines: Vec<Line<'static>> = differences.iter().map(|line| Line::raw(line.clone())).collect();
     lines.push(Line::default());
-    lines.extend(answers(KeyContext::Conflict));
+    lines.extend(answers(context));
     draw_lines(theme, "The file has changed on disk", lines, scroll, area, buffer)
+}
+
+fn draw_pasted(theme: Theme, found: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
+    let mut lines: Vec<Line<'static>> = found.iter().map(|line| Line::styled(line.clone(), theme.value())).collect();
+    lines.push(Line::default());
+    lines.extend(answers(KeyContext::Pasted));
+    draw_lines(theme, "Take this list over?", lines, scroll, area, buffer)
 }
 
 fn draw_recover(theme: Theme, changes: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {

@@ -6,9 +6,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 
 use super::frame::{frame, to_u16};
-use super::shorten;
 use super::theme::Theme;
+use super::wrap::wrap;
 use crate::config;
+use crate::config::format::Format;
 use crate::wizard::dialog::FilePurpose;
 use crate::wizard::items::Cell;
 use crate::wizard::line_edit::LineEdit;
@@ -32,7 +33,12 @@ pub(super) fn draw_edit(
 
 /// What a value must look like.
 pub(in crate::wizard) fn expected(model: &Model, symbol: kconfig::SymbolId) -> String {
-    match (&model.schema.rule(symbol).format, model.config.range(symbol)) {
+    let rule = model.schema.rule(symbol);
+    match (&rule.format, model.config.range(symbol)) {
+        (Some(Format::Any(formats)), _) if rule.required => {
+            let given = formats.iter().filter(|format| **format != Format::Empty).map(ToString::to_string);
+            format!("Expected: {}", given.collect::<Vec<_>>().join(", or "))
+        }
         (Some(format), _) => format!("Expected: {format}"),
         (None, Some((low, high))) => format!("Expected: a number from {low} to {high}"),
         (None, None) => format!("Expected: a value of type {}", model.schema.tree().get(symbol).kind),
@@ -83,7 +89,11 @@ struct Text<'a> {
 impl Text<'_> {
     fn draw(self, theme: Theme, area: Rect, buffer: &mut Buffer) -> Position {
         let more = to_u16(self.completions.len().min(6));
-        let inner = frame(theme, self.title, (area.width.saturating_sub(8).min(72), 8 + more), area, buffer);
+        let width = area.width.saturating_sub(8).min(72);
+        // As high while one types, but for a remedy that is longer.
+        let verdict = wrap(vec![self.verdict], width);
+        let said = to_u16(verdict.len()).max(3);
+        let inner = frame(theme, self.title, (width, 5 + said + more), area, buffer);
         let part = |offset: u16, height: u16| Rect {
             y: inner.y + offset,
             height: height.min(inner.height.saturating_sub(offset)),
@@ -91,10 +101,8 @@ impl Text<'_> {
         };
         Paragraph::new(self.expected).wrap(Wrap { trim: true }).style(Theme::dim()).render(part(0, 2), buffer);
         let cursor = draw_field(self.line, self.secret, part(3, 1), buffer);
-        let room = 3 * usize::from(inner.width);
-        let verdict = Line::styled(shorten(&self.verdict.to_string(), room), self.verdict.style);
-        Paragraph::new(verdict).wrap(Wrap { trim: true }).render(part(5, 3), buffer);
-        for (completion, row) in self.completions.iter().zip(part(8, more).rows()) {
+        Paragraph::new(verdict).render(part(5, said), buffer);
+        for (completion, row) in self.completions.iter().zip(part(5 + said, more).rows()) {
             Line::styled(completion.clone(), theme.value()).render(row, buffer);
         }
         cursor
@@ -122,6 +130,10 @@ pub(super) fn judge(model: &Model, theme: Theme, symbol: kconfig::SymbolId, text
     let clash = config::check(&model.schema, &with).into_iter().find(|problem| own(problem) || !known(problem));
     match (clash, &rule.example) {
         (Some(problem), _) => theme.problem(&problem),
+        // `config set` takes it, `turnup up` does not.
+        (None, Some(example)) if rule.required && text.is_empty() => {
+            Line::styled(format!("required; example: {example}"), theme.error())
+        }
         (None, Some(example)) => Line::styled(format!("valid; example: {example}"), theme.notice()),
         (None, None) => Line::styled("valid", theme.notice()),
     }

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Widget as _, Wrap};
+use ratatui::widgets::{Paragraph, Widget as _};
 
 use super::editors::{draw_field, expected, judge};
 use super::theme::Theme;
@@ -118,10 +118,10 @@ fn draw_rows(model: &Model, theme: Theme, items: &Items, area: Rect, buffer: &mu
         "a adds one; a JSON list can be pasted."
     };
     let wrong = model.problem(items.symbol).map(|problem| theme.problem(problem));
-    let below = wrong.unwrap_or_else(|| Line::styled(paste, Theme::dim()));
-    let foot = Rect { y: area.y + height + 1, height: 2, ..area }.intersection(area);
-    Paragraph::new(below).wrap(Wrap { trim: true }).render(foot, buffer);
-    height + 3
+    let below = wrap(wrong.into_iter().chain([Line::styled(paste, Theme::dim())]).collect(), area.width);
+    let used = height + 1 + super::frame::to_u16(below.len());
+    Paragraph::new(below).render(Rect { y: area.y + height + 1, ..area }.intersection(area), buffer);
+    used
 }
 
 fn draw_answer(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) -> (Option<Position>, u16) {
@@ -145,12 +145,14 @@ fn draw_answer(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &
             let Some(symbol) = symbol else { return (None, 0) };
             let field = Rect { width: area.width.min(60), height: 1, ..area };
             let cursor = draw_field(line, model.schema.rule(symbol).secret, field, buffer);
-            let verdict = judge(model, theme, symbol, line.text());
-            let verdict = Line::styled(shorten(&verdict.to_string(), 2 * usize::from(area.width)), verdict.style);
-            Paragraph::new(verdict).wrap(Wrap { trim: true }).render(Rect { y: area.y + 1, height: 2, ..area }, buffer);
-            let form = Rect { y: area.y + 3, height: 2, ..area };
-            Paragraph::new(expected(model, symbol)).style(Theme::dim()).wrap(Wrap { trim: true }).render(form, buffer);
-            (Some(cursor), 5)
+            let mut verdict = wrap(vec![judge(model, theme, symbol, line.text())], area.width);
+            // What follows stands still while one types, but for a remedy that is longer.
+            verdict.resize(verdict.len().max(2), Line::default());
+            let form = wrap(vec![Line::styled(expected(model, symbol), Theme::dim())], area.width);
+            let used = super::frame::to_u16((verdict.len() + form.len()).max(4)) + 1;
+            let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+            Paragraph::new([verdict, form].concat()).render(below, buffer);
+            (Some(cursor), used)
         }
     }
 }

@@ -276,7 +276,10 @@ fn list_fields(theme: Theme, fields: &ElementFields) -> Listing<'_> {
     };
     let lines = (0..fields.columns.len()).zip(&fields.texts).map(line).collect();
     let below = match &fields.wrong {
-        Some(why) => vec![Line::styled(why.clone(), theme.error())],
+        Some(why) => vec![
+            Line::styled(why.clone(), theme.error()),
+            Line::styled("Esc once more leaves the element as it was.", Theme::dim()),
+        ],
         None => describe_field(fields),
     };
     Listing { title: fields.title(), lines, cursor: fields.cursor, below, steady: Some(FIELD_LINES) }

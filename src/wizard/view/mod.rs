@@ -58,7 +58,8 @@ pub(super) fn view(model: &Model, area: Rect, buffer: &mut Buffer) -> Drawn {
         draw_too_small(area, buffer);
         return Drawn::default();
     }
-    let [head, path, body, foot, keys] = lines(area);
+    let said = foot_lines(model, theme, area.width);
+    let [head, path, body, foot, keys] = lines(area, said.len());
     draw_head(model, head, buffer);
     let mut drawn = Drawn::default();
     if let Some(guide) = &model.guide {
@@ -68,18 +69,22 @@ pub(super) fn view(model: &Model, area: Rect, buffer: &mut Buffer) -> Drawn {
         draw_path(model, theme, path, buffer);
         draw_body(model, theme, body, buffer);
     }
-    draw_foot(model, theme, foot, buffer);
+    Paragraph::new(said).render(foot, buffer);
     draw_keys(model, keys, buffer);
     model.dialogs.iter().fold(drawn, |_, dialog| dialog::draw(model, theme, dialog, area, buffer))
 }
 
-/// Head, path, body, foot and keys.
-fn lines(area: Rect) -> [Rect; 5] {
+/// What is said at the foot takes no more lines than this.
+const HIGHEST_FOOT: u16 = 4;
+
+/// Head, path, body, foot of so many lines, and keys.
+fn lines(area: Rect, foot: usize) -> [Rect; 5] {
+    let foot = frame::to_u16(foot).clamp(1, HIGHEST_FOOT.min(area.height / 5));
     Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(1),
-        Constraint::Length(1),
+        Constraint::Length(foot),
         Constraint::Length(1),
     ])
     .areas(area)
@@ -107,12 +112,13 @@ pub(super) fn problem_line(problem: &Problem) -> String {
 
 /// What a click on this cell means.
 pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
-    let [_, path, body, _, keys] = lines(area);
+    let theme = Theme::new(model.colour, model.ascii);
+    let [_, path, body, _, keys] = lines(area, foot_lines(model, theme, area.width).len());
     if keys.contains(at) {
         return hit_key(model, at.x);
     }
     if !model.dialogs.is_empty() {
-        return dialog::hit(model, Theme::new(model.colour, model.ascii), area, at);
+        return dialog::hit(model, theme, area, at);
     }
     if let Some(guide) = &model.guide {
         return guide::hit(guide, body, at);
@@ -240,20 +246,20 @@ fn draw_body(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     details::draw_pane(model, theme, inner, buffer);
 }
 
-fn draw_foot(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let room = usize::from(area.width).saturating_sub(2);
+/// What the last key did, or what is wrong.
+fn foot_lines(model: &Model, theme: Theme, width: u16) -> Vec<Line<'static>> {
     let wrong: Vec<&Problem> = model.errors().collect();
     let (text, style) = match (&model.notice, wrong.as_slice()) {
         (Some(notice), _) if notice.is_error => (notice.text.clone(), theme.error()),
         (Some(notice), _) => (notice.text.clone(), theme.notice()),
-        (None, []) => return,
+        (None, []) => return Vec::new(),
         (None, [problem]) => (format!("! {}", problem.message), theme.error()),
         (None, many) => {
             let where_to = if model.guide.is_some() { "the summary lists them" } else { "! lists them" };
             (format!("! {} things are wrong; {where_to}", many.len()), theme.error())
         }
     };
-    Line::styled(format!(" {}", shorten(&text, room)), style).render(area, buffer);
+    wrap::wrap(vec![Line::styled(format!(" {text}"), style)], width.saturating_sub(1))
 }
 
 fn draw_keys(model: &Model, area: Rect, buffer: &mut Buffer) {
