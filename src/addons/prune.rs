@@ -3,38 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use crate::bootstrap::Kubectl;
 use crate::error::Result;
 
 use super::object::{ADDON, Object};
 use super::observed::Observed;
-
-/// Every kind of which an addon may have objects, in the order of removal: what runs goes before
-/// what it needs.
-const KINDS: &str = "apiservices.apiregistration.k8s.io,deployments.apps,daemonsets.apps,services,configmaps,serviceaccounts,\
-    rolebindings.rbac.authorization.k8s.io,clusterrolebindings.rbac.authorization.k8s.io,\
-    clusterroles.rbac.authorization.k8s.io";
-/// Those of them without a namespace.
-const CLUSTER_SCOPED: [&str; 3] = ["APIService", "ClusterRole", "ClusterRoleBinding"];
-
-/// The labels that every object of an addon has: by them it is found.
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "turnup");
-
-/// Why an object of a manifest would stay when its addon is switched off.
-pub(super) fn why_not_pruned(object: &Object, manifest: &Value, addon: &str) -> Option<String> {
-    let label = |name: &str| manifest["metadata"]["labels"][name].as_str();
-    if !KINDS.split(',').any(|kind| kind == object.plural()) {
-        return Some(format!("turnup prunes no objects of its kind; it prunes {}", KINDS.replace(',', ", ")));
-    }
-    let namespace = manifest["metadata"]["namespace"].as_str();
-    if !CLUSTER_SCOPED.contains(&object.kind.as_str()) && namespace != Some("kube-system") {
-        return Some("its namespace is not kube-system".to_owned());
-    }
-    let missing = [MANAGED_BY, (ADDON, addon)].into_iter().find(|(name, value)| label(name) != Some(value));
-    missing.map(|(name, value)| format!("it has no label {name}: {value}"))
-}
+use super::prunable::{KINDS, MANAGED_BY};
 
 /// All objects of addons that the cluster has.
 pub(super) fn find_objects(kubectl: &Kubectl) -> Result<Observed> {
