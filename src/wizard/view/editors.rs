@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 
 use super::frame::{frame, to_u16};
-use super::shorten;
+use super::text::shorten;
 use super::theme::Theme;
 use crate::config;
 use crate::wizard::dialog::FilePurpose;
