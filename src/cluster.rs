@@ -7,7 +7,9 @@
 mod access;
 mod addons;
 mod artifact_settings;
+mod artifacts;
 pub mod assets;
+mod authorized_keys;
 mod catalog;
 mod control_plane;
 mod custom;

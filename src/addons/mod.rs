@@ -14,6 +14,7 @@ pub(crate) mod observed;
 mod own;
 mod own_apply;
 mod preview;
+mod prunable;
 mod prune;
 mod render;
 mod rollout;

@@ -14,7 +14,7 @@ use crate::inventory::Endpoint;
 use crate::inventory::Inventory;
 
 use super::object::Object;
-use super::prune::why_not_pruned;
+use super::prunable::why_not_pruned;
 
 /// The manifest of one addon.
 #[derive(Clone, Debug, PartialEq, Eq)]

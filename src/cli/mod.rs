@@ -247,6 +247,13 @@ fn usage_error(error: &clap::Error) -> Error {
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    match kconfig::words_of_conf(std::env::args_os().skip(1)) {
+        Some(words) => kconfig::run_conf(words),
+        None => run(),
+    }
+}
+
+fn run() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {

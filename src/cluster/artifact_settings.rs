@@ -3,11 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::artifacts::{Cache, Effort, ImageArchive, Location, Lock, ResolvedArtifacts, Selection, Source, Sources};
+use crate::artifacts::{Effort, Location, Source, Sources};
 use crate::config::Settings;
 use crate::error::{Error, Result};
-
-use super::{Addon, Cluster};
 
 /// `phase2.artifacts`, but for the sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,43 +58,6 @@ pub fn artifact_sources(settings: &Settings) -> Result<Sources> {
         build_jobs: settings.get_number("phase2.artifacts.build_jobs")?,
     };
     Ok(Sources::new(sources).with_effort(effort))
-}
-
-impl Cluster {
-    /// Every artifact of the cluster's version; the images of addons that are on are required.
-    pub fn select_artifacts(&self) -> Result<Selection> {
-        self.select_from(&Lock::load(&self.work_dir)?)
-    }
-
-    /// The same of a lock file that is read already.
-    pub fn select_from(&self, lock: &Lock) -> Result<Selection> {
-        let mut selection = lock.select(&self.settings.kubernetes_version)?;
-        for addon in Addon::all(&self.source)?.iter().filter(|addon| addon.is_on(&self.settings.addons)) {
-            addon.image.iter().for_each(|image| selection.require_image(image));
-        }
-        Ok(selection)
-    }
-
-    /// The user's own archives of images.
-    pub fn read_images(&self) -> Result<Vec<ImageArchive>> {
-        let files = self.settings.artifacts.preload_images.iter();
-        files.map(|file| ImageArchive::read("phase2.artifacts.preload_images", file)).collect()
-    }
-
-    /// The artifacts with the images' names and the images that the settings add.
-    pub fn with_own_images(&self, resolved: ResolvedArtifacts) -> Result<ResolvedArtifacts> {
-        Ok(resolved.with_images(&self.settings.artifacts.image_registry, self.read_images()?))
-    }
-
-    /// The cache of artifacts, which is made when it is not there.
-    pub fn cache(&self) -> Result<Cache> {
-        Cache::open_in(self.settings.artifacts.cache_dir.as_deref())
-    }
-
-    /// The same for asking where things are or would be: makes nothing.
-    pub fn locate_cache(&self) -> Result<Cache> {
-        Cache::locate_in(self.settings.artifacts.cache_dir.as_deref())
-    }
 }
 
 #[cfg(test)]

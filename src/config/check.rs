@@ -10,10 +10,10 @@ use super::network::Network;
 use super::node_groups::GROUPS;
 use super::people;
 use super::problem::Problem;
-use super::relations::{Empty, Only, Private, Zones};
+use super::relations::{Empty, Only, Private, Zones, words};
 use super::schema::{Schema, TARGET, suggestion};
 use super::values::Values;
-use super::{addons, artifacts, assets, components, gates, host_system, hosts, limits, node_groups, ports, runtime};
+use super::{addons, artifacts, assets, components, host_system, hosts, limits, node_groups, ports, runtime};
 
 /// Everything that is wrong with the values themselves.
 #[must_use]
@@ -42,7 +42,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_chosen_groups(&facts));
     problems.extend(check_firewall(&facts));
     problems.extend(components::check(&facts));
-    problems.extend(gates::check(&facts));
+    problems.extend(find_removed_gates(&facts));
     problems.extend(host_system::check(&facts));
     problems.extend(runtime::check(&facts));
     problems.extend(artifacts::check(&facts));
@@ -135,6 +135,14 @@ fn count_hosts_of(facts: &Values<'_, '_>) -> Option<(u64, u64)> {
     let groups = facts.records(GROUPS);
     let workers = if groups.is_empty() { number("phase1.num_nodes")? } else { groups.iter().map(most).sum() };
     Some((number("phase1.control_plane.count").unwrap_or(1), workers))
+}
+
+/// Feature gates that the next minor version of Kubernetes no longer has.
+fn find_removed_gates(facts: &Values<'_, '_>) -> Option<Problem> {
+    const SETTING: &str = "phase2.feature_gates";
+    let pairs = words(facts.text(SETTING).filter(|text| !text.is_empty())?);
+    let gates = pairs.iter().filter_map(|pair| Some(pair.split_once('=')?.0));
+    facts.schema.gates().warn(facts.text("phase2.kubernetes_version")?, SETTING, gates)
 }
 
 /// Are there addresses for all hosts?

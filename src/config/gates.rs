@@ -8,12 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::problem::Problem;
-use super::relations::words;
 use super::source::TreeSource;
-use super::values::Values;
 
 const TABLES: &str = "templates/components";
-const SETTING: &str = "phase2.feature_gates";
 
 /// The gates of all components, by the version of Kubernetes.
 #[derive(Debug, Default)]
@@ -66,18 +63,13 @@ fn read_table(table: &Value) -> Option<(semver::Version, BTreeSet<String>)> {
     Some((version, gates.cloned().collect()))
 }
 
-/// The gates of the setting itself.
-pub(super) fn check(facts: &Values<'_, '_>) -> Option<Problem> {
-    let pairs = words(facts.text(SETTING).filter(|text| !text.is_empty())?);
-    let gates = pairs.iter().filter_map(|pair| Some(pair.split_once('=')?.0));
-    facts.schema.gates().warn(facts.text("phase2.kubernetes_version")?, SETTING, gates)
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
     use crate::config::Settings;
+
+    const SETTING: &str = "phase2.feature_gates";
 
     fn notices(assignments: &[(&str, &str)]) -> Vec<String> {
         let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();

@@ -69,7 +69,7 @@ pub struct Imported {
 }
 
 /// Names that are gone, or the beginnings of such names, and why; the first that fits says it.
-const RETIRED: [(&str, &str); 14] = [
+const RETIRED: [(&str, &str); 16] = [
     (
         "phase1.openstack.",
         "the target openstack is gone; a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",

@@ -13,13 +13,14 @@
 //! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
 //!   types; `file`: replacing it as a whole. `destination`: where they go in the configuration of a
-//!   component.
+//!   component; `assignment`: what they put there.
 //!
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
 
 mod addons;
 mod artifacts;
 mod assets;
+mod assignment;
 mod check;
 mod components;
 mod destination;
@@ -58,8 +59,9 @@ pub use crate::format::{parse_duration, parse_quantity};
 pub use crate::json::Position;
 pub use crate::network::{Network, Network6};
 use crate::{json, network};
+pub use assignment::Assignment;
 pub use check::{check, count_hosts, judge};
-pub use destination::{Assignment, ComponentName, Destination, flag_text};
+pub use destination::{ComponentName, Destination, flag_text};
 pub use explain::WishWay;
 pub use export::ExportFormat;
 pub use field_help::field_help;

@@ -2,6 +2,9 @@
 
 use std::fmt::Arguments;
 
+/// No variable: there are no points.
+pub const VARIABLE: Option<&str> = None;
+
 /// Stands where a place would be remembered.
 #[derive(Debug)]
 pub struct Inside;

@@ -8,6 +8,9 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::log::{self, Claim};
 
+/// The variable that names the log; every child inherits it.
+pub const VARIABLE: Option<&str> = Some(log::VARIABLE);
+
 thread_local! {
     /// Where this thread is, outermost first: part of every name.
     static PLACE: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };

@@ -16,19 +16,12 @@ mod log;
 #[cfg(feature = "failpoints")]
 mod enabled;
 #[cfg(feature = "failpoints")]
-pub use enabled::{Inside, around, is_enabled, kill_children, pass, pass_with, within};
+pub use enabled::{Inside, VARIABLE, around, is_enabled, kill_children, pass, pass_with, within};
 
 #[cfg(not(feature = "failpoints"))]
 mod disabled;
 #[cfg(not(feature = "failpoints"))]
-pub use disabled::{Inside, around, is_enabled, kill_children, pass, pass_with, within};
-
-/// The variable that names the log; every child inherits it.
-#[cfg(feature = "failpoints")]
-pub const VARIABLE: Option<&str> = Some(log::VARIABLE);
-/// No variable: there are no points.
-#[cfg(not(feature = "failpoints"))]
-pub const VARIABLE: Option<&str> = None;
+pub use disabled::{Inside, VARIABLE, around, is_enabled, kill_children, pass, pass_with, within};
 
 /// Where the log of a host lies: ssh hands over no variables. Honoured only with the feature
 /// `failpoints`.

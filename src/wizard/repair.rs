@@ -55,7 +55,21 @@ fn reasons(model: &Model, symbol: SymbolId) -> Vec<String> {
     if !reasons.is_empty() {
         return reasons;
     }
-    super::update::lock_reason(model, symbol).into_iter().collect()
+    lock_reason(model, symbol).into_iter().collect()
+}
+
+/// The sentence about what keeps a symbol at its value; nothing when the user may change it.
+pub(super) fn lock_reason(model: &Model, symbol: SymbolId) -> Option<String> {
+    let reasons = model.config.explain_visibility(symbol);
+    if !reasons.is_empty() {
+        return Some(format!("cannot be set now: {}", reasons.join("; ")));
+    }
+    if let kconfig::Origin::Select { by, .. } = model.config.origin(symbol) {
+        return Some(format!("fixed: {} selects it", model.schema.name(by)));
+    }
+    let kind = model.schema.tree().get(symbol).kind;
+    (kind.is_logical() && model.config.assignable(symbol).len() < 2)
+        .then(|| "other settings leave only this value".to_owned())
 }
 
 /// What is wrong then, and what becomes another value besides the answers themselves.

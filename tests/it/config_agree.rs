@@ -57,7 +57,13 @@ fn what_up_refuses_plan_and_config_check_refuse_in_the_same_words() {
 #[test]
 fn what_is_refused_by_name_has_the_command_that_mends_all_of_it() {
     let test_env = TestEnv::new("");
-    test_env.ok(&["config", "set", "phase1.cloud_provider=aws", "phase2.etcd.events_cluster=y", "phase2.etcd.external_prefix=/x"]);
+    test_env.ok(&[
+        "config",
+        "set",
+        "phase1.cloud_provider=aws",
+        "phase2.etcd.events_cluster=y",
+        "phase2.etcd.external_prefix=/x",
+    ]);
     let next = "next: turnup config unset phase2.etcd.events_cluster phase2.etcd.external_prefix\n";
     for command in [&["config", "check"][..], &["plan"], &["up"], &["render"]] {
         let said = test_env.ends(3, command).err;

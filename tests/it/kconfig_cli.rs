@@ -98,6 +98,17 @@ fn check_knows_names_of_files_that_the_tree_does_not_read() {
 }
 
 #[test]
+fn conf_reads_all_words_behind_its_name() {
+    let test_env = with_tree();
+    // An option of turnup's elsewhere.
+    let outcome = test_env.ends(1, &["conf", "--output", "json", "Kconfig"]);
+    assert!(outcome.err.starts_with("conf: unrecognized option '--output'\n"), "{}", outcome.err);
+    let outcome = test_env.ok(&["conf", "-s", "--alldefconfig", "Kconfig"]);
+    assert_eq!(outcome.out, "");
+    assert!(test_env.read(".config").contains("# CONFIG_NET is not set\n"));
+}
+
+#[test]
 fn check_lists_its_lints() {
     let test_env = with_tree();
     let list = test_env.ok(&["check", "--list", "--deny", "K105"]).out;

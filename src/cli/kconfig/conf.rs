@@ -2,7 +2,9 @@
 //!
 //! Only the outside is here: files, terminal, clock. What is done with them is the crate's.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,13 +24,22 @@ pub(super) struct Args {
     /// kconfig dialect), and `KCONFIG_SHELL_CACHE` names a directory in which the outputs of
     /// $(shell) are remembered across runs.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
-    arguments: Vec<String>,
+    arguments: Vec<OsString>,
+}
+
+impl Args {
+    /// The words as they are.
+    pub(super) fn new(arguments: Vec<OsString>) -> Self {
+        Self { arguments }
+    }
 }
 
 /// Runs it; as a stand-in for the C tool, with its exit codes.
-pub(super) fn run(args: &Args) -> ExitCode {
+pub(super) fn run(args: Args) -> ExitCode {
     let terminal = Terminal;
-    let (dialect, arguments) = match take_dialect(&args.arguments) {
+    // Names of files may hold bytes that are not UTF-8.
+    let arguments: Vec<String> = args.arguments.into_iter().map(|word| text::from_bytes(word.into_vec())).collect();
+    let (dialect, arguments) = match take_dialect(&arguments) {
         Ok(taken) => taken,
         Err(refusal) => {
             complain(format!("conf: {refusal}\n").as_bytes());
@@ -40,7 +51,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
         Some(dialect) => env.with_dialect(dialect),
         None => env.with_detection(),
     };
-    ExitCode::from(kconfig::conf::run("conf", &arguments, &Here::default(), &env, &mut Terminal))
+    ExitCode::from(kconfig::conf::run("conf", &arguments, &Here, &env, &mut Terminal))
 }
 
 /// The variable that names whose rules count, for makefiles that call this program as their own

@@ -1,6 +1,7 @@
 //! `turnup kconfig`: tools for any Kconfig tree. Each is a thin call of the crate `kconfig`;
 //! nothing here knows a cluster.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -59,10 +60,23 @@ enum Command {
     Json(json::Args),
 }
 
+/// The words of a command line that are the C tool's to read: those behind `kconfig conf`.
+///
+/// A kernel's build calls it by the dozen. To describe turnup's other commands to clap first would
+/// touch a fifth of the memory that the C tool needs for all of Linux.
+pub(super) fn words_of_conf(mut words: impl Iterator<Item = OsString>) -> Option<Vec<OsString>> {
+    (words.next()? == "kconfig" && words.next()? == "conf").then(|| words.collect())
+}
+
+/// Runs `conf` with these words.
+pub(super) fn run_conf(words: Vec<OsString>) -> ExitCode {
+    conf::run(conf::Args::new(words))
+}
+
 /// Runs the tool.
 pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<ExitCode> {
     match args.command {
-        Command::Conf(args) => return Ok(conf::run(&args)),
+        Command::Conf(args) => return Ok(conf::run(args)),
         Command::Menuconfig(args) => menuconfig::run(&args, named(global), printer),
         Command::Check(args) => check::run(&args, printer),
         Command::Dialect(args) => dialect::run(&args, printer),
@@ -78,4 +92,24 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<Exit
 /// The .config that `--config` names; the default of that option is for clusters.
 fn named(global: &Global) -> Option<&Path> {
     global.config_is_named.then_some(global.config.as_path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(line: &str) -> Option<Vec<OsString>> {
+        words_of_conf(line.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn what_follows_kconfig_conf_is_left_to_it() {
+        assert_eq!(
+            taken("kconfig conf -s --output Kconfig"),
+            Some(["-s", "--output", "Kconfig"].map(Into::into).into())
+        );
+        assert_eq!(taken("kconfig conf"), Some(Vec::new()));
+        assert_eq!(taken("kconfig check"), None);
+        assert_eq!(taken("--quiet kconfig conf"), None, "an option of turnup's is clap's to read");
+    }
 }

@@ -1,42 +1,44 @@
 //! Where the files of a tree are, and the shell of its macros: what all tools of `turnup kconfig`
 //! hand to the crate.
 
-use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::sync::Arc;
 
 use kconfig::dialect::Family;
 use kconfig::{Dialect, Files, Output, Shell, text};
+use rustix::buffer::spare_capacity;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::exec;
 
 /// More than nearly every file has.
-const BUFFER: usize = 1 << 16;
+const ROOM: usize = 1 << 16;
 
 /// Files of the working directory.
 #[derive(Debug, Default)]
-pub(super) struct Here {
-    /// One buffer for all files: a tree has thousands of small ones.
-    buffer: RefCell<Vec<u8>>,
-}
+pub(super) struct Here;
 
 impl Files for Here {
+    /// A tree has thousands of small files, half of which are looked for in two places: there is
+    /// neither a question about their sizes nor a copy of what they hold.
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let mut buffer = self.buffer.borrow_mut();
-        buffer.resize(BUFFER, 0);
-        let (mut file, mut bytes) = (fs_err::File::open(os(path))?, Vec::new());
-        // Reading a file whole would first ask the system twice for its size and once for its
-        // position.
+        let file = rustix::fs::open(&*text::to_bytes(path), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut bytes = Vec::new();
         loop {
-            match file.read(&mut buffer) {
-                Ok(0) => return Ok(bytes),
-                Ok(length) => bytes.extend_from_slice(&buffer[..length]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            if bytes.len() == bytes.capacity() {
+                bytes.reserve(ROOM);
+            }
+            match rustix::io::read(&file, spare_capacity(&mut bytes)) {
+                Ok(0) => break,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
+        bytes.shrink_to_fit();
+        Ok(bytes)
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<String>> {

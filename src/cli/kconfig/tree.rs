@@ -60,8 +60,7 @@ impl TreeArgs {
 
     /// Loads the tree, or gives what is wrong with it.
     pub(super) fn try_load(&self, path: &str) -> Result<Result<Tree, Diagnostics>> {
-        let here = Here::default();
-        let place = self.place(path, &here)?;
+        let place = self.place(path)?;
         let env = self.env();
         let env = if self.no_shell { env } else { env.with_shell(shell(self.exports())) };
         Ok(Tree::load(path, &place, &env))
@@ -69,14 +68,13 @@ impl TreeArgs {
 
     /// Whose rules the tree is read by, and why; it need not load.
     pub(super) fn detect(&self, path: &str) -> Result<Detected> {
-        let here = Here::default();
-        let place = self.place(path, &here)?;
+        let place = self.place(path)?;
         Ok(kconfig::dialect::of_tree(path, &place, &self.env()))
     }
 
     /// Where the files are, when the top one is there.
-    fn place<'h>(&self, path: &str, here: &'h Here) -> Result<SearchPath<'h>> {
-        let place = SearchPath::new(here, self.srctree.as_ref().map(|dir| dir.display().to_string()));
+    fn place(&self, path: &str) -> Result<SearchPath<'static>> {
+        let place = SearchPath::new(&Here, self.srctree.as_ref().map(|dir| dir.display().to_string()));
         if let Err(error) = place.read(path) {
             let class = if error.kind() == io::ErrorKind::NotFound { Class::Config } else { Class::Permanent };
             let error = Error::new(class, format!("cannot read {path}")).source(error);

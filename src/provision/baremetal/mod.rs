@@ -3,73 +3,31 @@
 //!
 //! Nothing here makes or changes a host; what is asked of one only reads.
 
+mod host_list;
 mod list;
 mod preflight;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::change::{Change, Preview, Verb};
 use crate::cluster::Cluster;
-use crate::error::{Error, Result};
-use crate::input;
+use crate::error::Result;
 use crate::phase::{Action, Check, Cx, Inputs, Manifest, Phase};
 
 use super::external_inventory;
-use super::known_hosts;
 use super::planned_inventory::prove_inventory;
-use crate::inventory::{Host, Inventory};
+use crate::inventory::Host;
 
+use host_list::HostList;
 use preflight::Preflight;
 
 /// The phase for hosts that exist.
 pub(super) fn phase(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {
-    let host_list = Arc::new(HostList { cluster: Arc::clone(cluster), read: OnceLock::new() });
+    let host_list = Arc::new(HostList::new(cluster));
     cluster
         .phase("provision", manifest, Vec::new())
         .with("hosts", Preflight(Arc::clone(&host_list)))
         .with("inventory", WriteInventory(host_list))
-}
-
-/// The inventory made from the user's list or file.
-pub(super) fn read(cluster: &Cluster) -> Result<Inventory> {
-    let settings = &cluster.settings;
-    if settings.hosts.is_empty() {
-        return read_file(cluster);
-    }
-    let file = settings.access.known_hosts.as_deref();
-    let find_key = |address: &str, port: u16| file.map_or(Ok(None), |file| known_hosts::find(file, address, port));
-    let (hosts, access) = (settings.hosts.as_slice(), &settings.access);
-    let (cluster, api_host, api_port) = (&settings.name, &settings.api_host, settings.api_port);
-    list::List { cluster, api_port, api_host, hosts, access, find_key: &find_key }.inventory()
-}
-
-fn read_file(cluster: &Cluster) -> Result<Inventory> {
-    let settings = &cluster.settings;
-    let path = cluster.work_dir.join(&settings.hosts_file);
-    let text = input::read_text(&path, input::DOCUMENT).map_err(|error| {
-        let hint =
-            "list the hosts in phase1.baremetal.hosts, or write them into this file; docs/baremetal.md shows both";
-        Error::config(format!("phase1.baremetal.hosts_file: {error}")).hint(hint)
-    })?;
-    Inventory::parse(&path.display().to_string(), &text)
-}
-
-/// What both steps work on, read once.
-struct HostList {
-    cluster: Arc<Cluster>,
-    read: OnceLock<Inventory>,
-}
-
-impl HostList {
-    fn inventory(&self) -> Result<&Inventory> {
-        if let Some(inventory) = self.read.get() {
-            return Ok(inventory);
-        }
-        let settings = &self.cluster.settings;
-        let inventory = read(&self.cluster)?;
-        inventory.require_cluster(&settings.hosts_file, &settings.name, settings.api_port)?;
-        Ok(self.read.get_or_init(|| inventory))
-    }
 }
 
 /// The inventory becomes the cluster's.

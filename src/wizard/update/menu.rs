@@ -13,7 +13,7 @@ use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::{MenuPosition, Model};
 use crate::wizard::msg::Msg;
-use crate::wizard::repair::Repair;
+use crate::wizard::repair::{Repair, lock_reason};
 use crate::wizard::rows::{self, Row, RowKind};
 use crate::wizard::search::{Index, Search};
 
@@ -204,20 +204,6 @@ pub(super) fn give(model: &mut Model, answers: &[(SymbolId, String)]) -> bool {
 fn explain(model: &mut Model, symbol: SymbolId) {
     let why = lock_reason(model, symbol).unwrap_or_else(|| "it has only this value".to_owned());
     model.complain(format!("e unlocks it; {why}"));
-}
-
-/// The sentence about what keeps a symbol at its value; nothing when the user may change it.
-pub(in crate::wizard) fn lock_reason(model: &Model, symbol: SymbolId) -> Option<String> {
-    let reasons = model.config.explain_visibility(symbol);
-    if !reasons.is_empty() {
-        return Some(format!("cannot be set now: {}", reasons.join("; ")));
-    }
-    if let kconfig::Origin::Select { by, .. } = model.config.origin(symbol) {
-        return Some(format!("fixed: {} selects it", model.schema.name(by)));
-    }
-    let kind = model.schema.tree().get(symbol).kind;
-    (kind.is_logical() && model.config.assignable(symbol).len() < 2)
-        .then(|| "other settings leave only this value".to_owned())
 }
 
 fn unlock(model: &mut Model, row: &Row) {

@@ -13,8 +13,6 @@ use super::msg::{Effect, Msg};
 use super::preview::{FilePreview, Tab};
 use crate::input::unify_line_ends;
 
-pub(super) use self::menu::lock_reason;
-
 /// Takes one message.
 pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
     // What was said last stays while a path is completed beneath it.

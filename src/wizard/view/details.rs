@@ -10,8 +10,8 @@ use super::theme::Theme;
 use super::wrap::{hang, wrap};
 use crate::config;
 use crate::wizard::model::Model;
+use crate::wizard::repair::lock_reason;
 use crate::wizard::rows::{Row, RowKind, rows};
-use crate::wizard::update::lock_reason;
 
 /// Some symbols of Linux are selected by hundreds of others.
 const MOST_LINKS: usize = 6;

@@ -5,10 +5,12 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 
+use super::drawn::Drawn;
 use super::frame::{frame, frame_area, to_u16};
+use super::text::shorten;
 use super::theme::Theme;
 use super::wrap::wrap;
-use super::{Drawn, details, editors, lists, shorten};
+use super::{details, editors, lists};
 use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
 use crate::wizard::keymap::{self, Hint, KeyContext};
 use crate::wizard::model::Model;

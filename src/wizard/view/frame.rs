@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Span;
 use ratatui::widgets::{Block, Clear, Widget as _};
 
-use super::shorten;
+use super::text::shorten;
 use super::theme::Theme;
 
 /// What is inside a frame of this inner size in the middle.

@@ -5,10 +5,12 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _};
 
+use super::drawn::Drawn;
 use super::editors::{draw_field, expected, judge};
+use super::text::shorten;
 use super::theme::Theme;
 use super::wrap::wrap;
-use super::{Drawn, details, lists, shorten};
+use super::{details, lists};
 use crate::config::{HOSTS, ProblemLevel};
 use crate::wizard::guide::{Answer, Guide, Question, summary};
 use crate::wizard::items::Items;

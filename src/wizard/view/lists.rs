@@ -5,11 +5,13 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _};
 
+use super::details;
+use super::drawn::Drawn;
 use super::editors::draw_field;
 use super::frame::{frame, frame_area, to_u16};
+use super::text::shorten;
 use super::theme::Theme;
 use super::wrap::wrap;
-use super::{Drawn, details, shorten};
 use crate::wizard::dialog::Dialog;
 use crate::wizard::items::{ElementFields, Items};
 use crate::wizard::model::Model;

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget as _;
 
-use super::shorten;
+use super::text::shorten;
 use super::theme::Theme;
 use crate::wizard::model::Model;
 use crate::wizard::rows::{Row, RowKind};

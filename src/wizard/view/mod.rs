@@ -2,11 +2,13 @@
 
 mod details;
 mod dialog;
+mod drawn;
 mod editors;
 mod frame;
 mod guide;
 mod lists;
 mod menu;
+mod text;
 mod theme;
 mod wrap;
 
@@ -15,12 +17,15 @@ use ratatui::layout::{Alignment, Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph, Widget as _, Wrap};
 
+pub(super) use self::drawn::Drawn;
 pub(super) use self::editors::expected;
+pub(super) use self::text::problem_line;
+use self::text::shorten;
 use self::theme::Theme;
 use super::keymap;
 use super::model::Model;
 use super::msg::Msg;
-use crate::config::{Problem, ProblemLevel};
+use crate::config::Problem;
 
 /// Below this nothing can be read.
 const SMALLEST: (u16, u16) = (44, 12);
@@ -30,25 +35,6 @@ const WIDE: u16 = 110;
 /// Whether nothing can be read, so that keys must change nothing.
 pub(super) const fn is_too_small(area: Rect) -> bool {
     area.width < SMALLEST.0 || area.height < SMALLEST.1
-}
-
-/// What drawing has found out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Drawn {
-    /// Where the terminal's cursor belongs, if anywhere.
-    pub(super) cursor: Option<Position>,
-    /// How many lines of what scrolls are below its first screen.
-    pub(super) below: usize,
-}
-
-impl Drawn {
-    const fn at(cursor: Position) -> Self {
-        Self { cursor: Some(cursor), below: 0 }
-    }
-
-    const fn scrolls(below: usize) -> Self {
-        Self { cursor: None, below }
-    }
 }
 
 /// Draws everything.
@@ -100,14 +86,6 @@ pub(super) fn plain_details(model: &Model, node: kconfig::NodeId, width: Option<
 pub(super) fn plain_lines(text: &str, width: Option<u16>) -> Vec<String> {
     let lines = text.split('\n').map(|line| Line::raw(line.to_owned())).collect();
     wrap::wrap(lines, width.unwrap_or(u16::MAX)).iter().map(|line| line.to_string().trim_end().to_owned()).collect()
-}
-
-/// One finding in a line, as `turnup config check` says it.
-pub(super) fn problem_line(problem: &Problem) -> String {
-    match problem.level {
-        ProblemLevel::Error => format!("! {}", problem.message),
-        ProblemLevel::Notice => format!("notice: {}", problem.message),
-    }
 }
 
 /// What a click on this cell means.
@@ -270,19 +248,4 @@ fn draw_keys(model: &Model, area: Rect, buffer: &mut Buffer) {
         line.push_span(Span::raw(format!(" {} ", hint.what)));
     }
     line.render(area, buffer);
-}
-
-/// The text, or its beginning and three dots.
-fn shorten(text: &str, room: usize) -> String {
-    if Span::raw(text).width() <= room {
-        return text.to_owned();
-    }
-    let mut short = String::new();
-    for c in text.chars() {
-        if Span::raw(format!("{short}{c}")).width() + 3 > room {
-            break;
-        }
-        short.push(c);
-    }
-    format!("{short}...")
 }

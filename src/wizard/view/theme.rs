@@ -110,7 +110,7 @@ impl Theme {
             ProblemLevel::Error => self.error(),
             ProblemLevel::Notice => self.notice(),
         };
-        Line::styled(super::problem_line(problem), style)
+        Line::styled(super::text::problem_line(problem), style)
     }
 
     /// What was done.

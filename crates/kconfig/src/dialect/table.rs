@@ -222,6 +222,9 @@ rules! {
     OldNamesSkipped = NEVER;
     /// `savedefconfig` counts neither defaults nor selects of members of choices.
     MembersWithoutDefaults = NEVER;
+    /// Reading `.config`, one member that is `y` decides its choice; elsewhere a choice with a mode
+    /// is new while the file says nothing about one of its members.
+    OneMemberDecides = NEVER;
 }
 
 impl Rule {
@@ -312,6 +315,7 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Kconfiglib, Rule::AnyLineEnds, true),
     (Family::Kconfiglib, Rule::BlanksCut, true),
     (Family::Kconfiglib, Rule::MembersWithoutDefaults, true),
+    (Family::Kconfiglib, Rule::OneMemberDecides, true),
     (Family::Kconfiglib, Rule::OpenTexts, false),
     (Family::Kconfiglib, Rule::JunkWarning, false),
     (Family::Kconfiglib, Rule::OpenEndWarning, false),
@@ -331,6 +335,7 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::EspIdf, Rule::LineComments, true),
     (Family::EspIdf, Rule::OldNamesSkipped, true),
     (Family::EspIdf, Rule::MembersWithoutDefaults, true),
+    (Family::EspIdf, Rule::OneMemberDecides, true),
     (Family::EspIdf, Rule::OpenTexts, false),
     (Family::EspIdf, Rule::JunkWarning, false),
     (Family::EspIdf, Rule::OpenEndWarning, false),

@@ -2,6 +2,7 @@
 //! members since.
 
 use super::{ChoiceAnswer, Evaluator, UserValue};
+use crate::dialect::Rule;
 use crate::expr::{Atom, Expr};
 use crate::tree::{Choice, ChoiceId, SymbolId};
 use crate::value::Tri;
@@ -48,7 +49,8 @@ impl Evaluator<'_> {
         }
         // As in C: an undecided member makes the whole choice new.
         let user = &self.user.choices[id.index()];
-        if user.counts && seen.iter().any(|member| !self.user.symbols[member.index()].counts) {
+        let all_decide = !self.tree.dialect().has(Rule::OneMemberDecides);
+        if user.counts && all_decide && seen.iter().any(|member| !self.user.symbols[member.index()].counts) {
             self.answers.reopened.borrow_mut().push(id);
         }
         let selection =

@@ -240,6 +240,22 @@ fn kconfiglib_saves_members_of_choices_whatever_their_defaults_and_selects() {
 }
 
 #[test]
+fn kconfiglib_saves_an_optional_choice_of_which_one_member_is_named() {
+    let tree = "choice\n\tprompt \"one\"\n\toptional\nconfig A\n\tbool \"a\"\nconfig B\n\tbool \"b\"\nendchoice\n";
+    let saved = |rules: &str, config: &str| {
+        let mut machine = Machine::new(tree).rules(rules).config(config);
+        assert_eq!(machine.run(&["--savedefconfig", "saved", "Kconfig"]), 0, "{rules}: {}", machine.stderr());
+        machine.read("saved").to_owned()
+    };
+    for rules in ["kconfiglib", "esp-idf"] {
+        assert_eq!(saved(rules, "CONFIG_B=y\n"), "CONFIG_B=y\n", "{rules}");
+        assert_eq!(saved(rules, "# CONFIG_B is not set\n"), "", "{rules}");
+    }
+    assert_eq!(saved("linux-5.6", "CONFIG_B=y\n"), "", "as in C: A is undecided, and the choice new");
+    assert_eq!(saved("linux-5.6", "# CONFIG_A is not set\nCONFIG_B=y\n"), "CONFIG_B=y\n");
+}
+
+#[test]
 fn kconfiglib_has_no_symbols_in_paths() {
     let tree = |path: &str| format!("config D\n\tstring\n\toption env=\"DIR\"\nsource \"{path}/more\"\n");
     let machine = |path: &str| Machine::new(tree(path)).rules("kconfiglib").set("DIR", "dir");

@@ -18,7 +18,7 @@ use crate::parallel;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::provision::external_inventory;
 
-use super::super::HostList;
+use super::super::host_list::HostList;
 use super::checks::{Findings, Requirements, judge};
 use super::probe::{HostReport, SCRIPT};
 

@@ -1,0 +1,27 @@
+//! Which objects turnup can remove again: by their kind, namespace and labels. It removes none.
+
+use serde_json::Value;
+
+use super::object::{ADDON, Object};
+
+/// Every kind of which an addon may have objects, in the order of removal: what runs goes before
+/// what it needs.
+pub(super) const KINDS: &str = "apiservices.apiregistration.k8s.io,deployments.apps,daemonsets.apps,services,configmaps,limitranges,\
+    storageclasses.storage.k8s.io,serviceaccounts,rolebindings.rbac.authorization.k8s.io,roles.rbac.authorization.k8s.io,\
+    clusterrolebindings.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io";
+/// The labels that every object of an addon has: by them it is found.
+pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "turnup");
+
+/// Why an object of a manifest would stay when its addon is switched off.
+pub(super) fn why_not_pruned(object: &Object, manifest: &Value, addon: &str) -> Option<String> {
+    let label = |name: &str| manifest["metadata"]["labels"][name].as_str();
+    if !KINDS.split(',').any(|kind| kind == object.plural()) {
+        return Some(format!("turnup prunes no objects of its kind; it prunes {}", KINDS.replace(',', ", ")));
+    }
+    let namespace = object.home();
+    if namespace.is_some() && manifest["metadata"]["namespace"].as_str() != namespace {
+        return Some(format!("its namespace is not {}", namespace.unwrap_or_default()));
+    }
+    let missing = [MANAGED_BY, (ADDON, addon)].into_iter().find(|(name, value)| label(name) != Some(value));
+    missing.map(|(name, value)| format!("it has no label {name}: {value}"))
+}
