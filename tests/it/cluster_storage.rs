@@ -1,5 +1,5 @@
-//! Local volumes and the default CPU request on real hosts: a claim is bound once a pod uses it, what
-//! the pod wrote is there for the next one, and directory and volume are gone with the claim.
+//! Local volumes and the default CPU request on real hosts: a claim is bound once a pod uses it,
+//! what the pod wrote is there for the next one, and directory and volume go with the claim.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::{Duration, Instant};
