@@ -107,7 +107,9 @@ fn the_shipped_file_is_complete() {
         assert_eq!(digests.len(), pins, "two artifacts with the same bytes");
         let optional: Vec<&str> =
             selection.artifacts.iter().filter(|artifact| artifact.optional).map(|artifact| &*artifact.name).collect();
-        assert_eq!(optional, ["kubeadm", "metrics-server", "metrics-server", "tofu"]);
+        let of_addons = ["local-path-helper", "local-path-provisioner", "local-path-provisioner"];
+        let of_addons = of_addons.into_iter().chain(["metrics-server", "metrics-server"]);
+        assert_eq!(optional, ["kubeadm"].into_iter().chain(of_addons).chain(["tofu"]).collect::<Vec<_>>());
     }
 }
 
