@@ -98,7 +98,7 @@ fn the_shipped_file_is_complete() {
         for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "agnhost"] {
             assert!(images.contains(&kubernetes(name).as_str()), "{name}: {images:?}");
         }
-        assert_eq!(images.len(), 10);
+        assert_eq!(images.len(), 11);
         let mut digests: Vec<Digest> =
             selection.artifacts.iter().flat_map(|artifact| artifact.pins.iter().map(|pin| pin.sha256)).collect();
         digests.sort();
@@ -107,7 +107,9 @@ fn the_shipped_file_is_complete() {
         assert_eq!(digests.len(), pins, "two artifacts with the same bytes");
         let optional: Vec<&str> =
             selection.artifacts.iter().filter(|artifact| artifact.optional).map(|artifact| &*artifact.name).collect();
-        assert_eq!(optional, ["kubeadm", "metrics-server", "metrics-server", "tofu"]);
+        let of_addons = ["local-path-helper", "local-path-provisioner", "local-path-provisioner"];
+        let of_addons = of_addons.into_iter().chain(["metrics-server", "metrics-server"]);
+        assert_eq!(optional, ["kubeadm"].into_iter().chain(of_addons).chain(["tofu"]).collect::<Vec<_>>());
     }
 }
 

@@ -1,5 +1,5 @@
-//! Local volumes and the default CPU request on real hosts: a claim is bound once a pod uses it, what
-//! the pod wrote is there for the next one, and directory and volume are gone with the claim.
+//! Local volumes and the default CPU request on real hosts: a claim is bound once a pod uses it,
+//! what the pod wrote is there for the next one, and directory and volume go with the claim.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ fn a_volume_is_bound_written_and_read(site: &Site) {
     assert_eq!(mode.trim(), "700:0", "users of the host do not come to the volumes");
 }
 
-/// The LimitRange is of the namespace in which the reader ran.
+/// The `LimitRange` is of the namespace in which the reader ran.
 fn containers_that_ask_for_nothing_ask_for_some_cpu(site: &Site) {
     let path = "--output=jsonpath={.spec.containers[0].resources.requests.cpu}";
     assert_eq!(site.kubectl(&["get", "pod", "reader", path]), "100m");
