@@ -22,11 +22,9 @@ impl Cluster {
             },
         };
         for file in &access.authorized_key_files {
-            let shown = file.display().to_string();
+            let shown = format!("phase1.ssh.authorized_key_files: {}", file.display());
             let text = input::read_text(file, input::KEYS).map_err(|error| {
-                Error::config(format!("phase1.ssh.authorized_key_files: {shown} cannot be read"))
-                    .source(error)
-                    .hint("turnup config check")
+                Error::config(format!("{shown} cannot be read")).source(error).hint("turnup config check")
             })?;
             keys.extend(public_keys(&shown, &text)?);
         }
@@ -38,13 +36,14 @@ impl Cluster {
 
 /// The public half of the user's own key, which lies beside it.
 fn own_public_key(key: &Path) -> Result<Vec<String>> {
+    const NAME: &str = "phase1.ssh.private_key_file";
     let (key, public) = (key.display(), format!("{}.pub", key.display()));
     let text = input::read_text(Path::new(&public), input::KEYS).map_err(|error| {
-        Error::config(format!("{public} is needed, so that hosts let in the key of phase1.ssh.private_key_file"))
+        Error::config(format!("{NAME}: {public} is needed, so that hosts let in this key"))
             .source(error)
             .hint(format!("ssh-keygen -y -f {key} > {public}"))
     })?;
-    public_keys(&public, &text)
+    public_keys(&format!("{NAME}: {public}"), &text)
 }
 
 /// The lines of a file of public keys. One that holds a private key was meant to stay where it is.

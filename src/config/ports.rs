@@ -19,8 +19,8 @@ const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 9] = [
 
 /// The first of these ports that has an owner in this configuration, and the owner.
 pub(super) fn find_taken(facts: &Values<'_, '_>, wanted: &RangeInclusive<i64>) -> Option<(i64, &'static str)> {
-    let is_used = |switch: &Option<&str>| switch.is_none_or(|switch| facts.text(switch) == Some("y"));
+    let is_used = |switch: Option<&str>| switch.is_none_or(|switch| facts.text(switch) == Some("y"));
     let meets = |ports: &RangeInclusive<i64>| ports.start() <= wanted.end() && wanted.start() <= ports.end();
-    let (ports, owner, _) = TAKEN.iter().find(|(ports, _, switch)| meets(ports) && is_used(switch))?;
+    let (ports, owner, _) = TAKEN.iter().find(|(ports, _, switch)| meets(ports) && is_used(*switch))?;
     Some((*ports.start(), owner))
 }

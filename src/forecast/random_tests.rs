@@ -18,6 +18,38 @@ const CASES: u64 = 200;
 /// Of these so many are right.
 const RIGHT: usize = 100;
 const TARGETS: [&str; 5] = ["local", "baremetal", "gce", "aws", "azure"];
+/// With settings that name files, and the target whose module is a directory of this machine.
+const CASES_WITH_FILES: u64 = 60;
+const RIGHT_WITH_FILES: usize = 20;
+const TARGETS_WITH_FILES: [&str; 3] = ["local", "custom", "gce"];
+
+/// What some settings' files have when they are right.
+const FILES: [(&str, &str); 9] = [
+    (
+        "phase2.security.audit_policy_file",
+        r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}"#,
+    ),
+    (
+        "phase2.scheduler.config_file",
+        r#"{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}"#,
+    ),
+    ("phase2.apiserver.authentication_webhook_file", WEBHOOK),
+    ("phase2.apiserver.authorization_webhook_file", WEBHOOK),
+    ("phase2.apiserver.audit_webhook_file", WEBHOOK),
+    ("phase2.overrides", r#"{"kubelet": {"config": {"maxPods": 50}}}"#),
+    ("phase2.runtime.config_file", "version = 3\n"),
+    (
+        "phase1.ssh.known_hosts_file",
+        "192.0.2.1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n",
+    ),
+    (
+        "phase1.ssh.authorized_key_files",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n",
+    ),
+];
+
+const WEBHOOK: &str = r#"{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "https://192.0.2.7/a"}}],
+    "users": [{"name": "u", "user": {}}], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"}"#;
 
 /// A generator of numbers (`SplitMix64`): the same for the same seed, everywhere.
 struct Random(u64);
@@ -102,8 +134,30 @@ impl Random {
     }
 }
 
+/// What is drawn from.
+struct Pool<'a> {
+    targets: &'a [&'a str],
+    /// Where files are made for settings that name some; those are not drawn where it is none.
+    files: Option<&'a Path>,
+}
+
+impl Pool<'_> {
+    /// A file for a setting: most often what belongs there, or else what does not.
+    fn file(&self, name: &str, random: &mut Random) -> String {
+        let right = FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+        let text =
+            random.pick(&["", "{}", "- a", "words of no form", "\u{0}\u{1}", "-----BEGIN CERTIFICATE-----\nAA==\n"]);
+        let text = right.filter(|_| random.below(4) > 0).unwrap_or(text);
+        let path = self.files.unwrap_or(Path::new("")).join(format!("file-{}", random.below(1_000_000)));
+        fs_err::write(&path, text).unwrap();
+        // What is secret is refused where others may read it.
+        fs_err::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        path.display().to_string()
+    }
+}
+
 /// The settings of a target with what only its user knows.
-fn base(target: &str, source: &TreeSource) -> Settings {
+fn base(target: &str, source: &TreeSource, files: Option<&Path>) -> Settings {
     let mut settings = Settings::defaults(source).unwrap();
     settings.set(TARGET, target).unwrap();
     let key = |host: u8| Format::HostKey.samples()[usize::from(host % 2)].clone();
@@ -114,6 +168,13 @@ fn base(target: &str, source: &TreeSource) -> Settings {
             settings.set("phase1.baremetal.hosts", &hosts).map(drop).unwrap();
         }
         "local" => {}
+        "custom" => {
+            let module = files.unwrap().join("module");
+            fs_err::create_dir_all(&module).unwrap();
+            fs_err::write(module.join("main.tf"), "variable \"cluster\" {}\noutput \"inventory\" {\n  value = {}\n}\n")
+                .unwrap();
+            settings.set("phase1.custom.module", &module.display().to_string()).map(drop).unwrap();
+        }
         _ => drop(settings.set("phase1.user_data.artifacts_url", "https://artifacts.example.com/a").unwrap()),
     }
     settings
@@ -138,21 +199,36 @@ fn other_value(settings: &Settings, setting: &Setting, random: &mut Random) -> O
 }
 
 /// A random configuration: answers that are refused are refused in words, and left out.
-fn draw(random: &mut Random, source: &TreeSource, wrong: &mut Vec<String>) -> Settings {
-    let target = random.pick(&TARGETS);
-    let mut settings = base(target, source);
+fn draw(random: &mut Random, source: &TreeSource, pool: &Pool<'_>, wrong: &mut Vec<String>) -> Settings {
+    let target = random.pick(pool.targets);
+    let mut settings = base(target, source, pool.files);
     for _ in 0..random.below(20) {
         let list = settings.list();
-        let is_asked = |setting: &&Setting| {
+        let is_file = |setting: &Setting| {
             let symbol = settings.schema().find(&setting.name).unwrap();
-            let is_file = settings.schema().rule(symbol).format.as_ref().is_some_and(Format::is_of_a_file);
-            // What names a file is refused where there is none; the target is drawn above.
-            setting.visible && setting.prompt.is_some() && !is_file && setting.name != TARGET
+            match &settings.schema().rule(symbol).format {
+                Some(Format::List(element)) => pool.files.is_some() && element.is_of_a_file(),
+                format => format.as_ref().is_some_and(Format::is_of_a_file),
+            }
+        };
+        // What names a file is refused where there is none; the target is drawn above.
+        let is_asked = |setting: &&Setting| {
+            let is_drawn = setting.visible && setting.prompt.is_some() && setting.name != TARGET;
+            is_drawn && (pool.files.is_some() || !is_file(setting))
         };
         let asked: Vec<&Setting> = list.iter().filter(is_asked).collect();
         let asked = asked.into_iter().filter(|setting| settings.schema().acts_on(&setting.name, target));
-        let setting = random.pick(&asked.cloned().collect::<Vec<_>>());
-        let Some(value) = other_value(&settings, &setting, random) else { continue };
+        let mut asked = asked.cloned().collect::<Vec<_>>();
+        // Files are few among so many.
+        if pool.files.is_some() && random.below(4) == 0 {
+            asked.retain(is_file);
+        }
+        let setting = random.pick(&asked);
+        let value = match pool.files.filter(|_| is_file(&setting)) {
+            Some(_) => Some(pool.file(&setting.name, random)),
+            None => other_value(&settings, &setting, random),
+        };
+        let Some(value) = value else { continue };
         if let Err(error) = settings.set(&setting.name, &value) {
             let is_told = error.class() == Class::Config || error.class() == Class::Usage;
             if !is_told || !error.render().contains("phase") {
@@ -194,16 +270,26 @@ fn find_unexplained(settings: &Settings, error: &Error) -> Option<String> {
     (!is_explained).then(|| format!("it is refused without its setting: {}", error.render()))
 }
 
-/// `PROPTEST_RNG_SEED` draws others.
 #[test]
 fn a_random_configuration_is_refused_in_words_or_works() {
+    judge_all(CASES, RIGHT, &Pool { targets: &TARGETS, files: None });
+}
+
+#[test]
+fn so_is_one_whose_settings_name_files_and_a_module() {
+    let files = tempfile::tempdir().unwrap();
+    judge_all(CASES_WITH_FILES, RIGHT_WITH_FILES, &Pool { targets: &TARGETS_WITH_FILES, files: Some(files.path()) });
+}
+
+/// `PROPTEST_RNG_SEED` draws others.
+fn judge_all(cases: u64, least: usize, pool: &Pool<'_>) {
     let seed = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let (source, dir) = (TreeSource::embedded(), tempfile::tempdir().unwrap());
     let (mut right, mut failures) = (0, Vec::new());
-    for case in 0..CASES {
+    for case in 0..cases {
         let mut random = Random(seed + case);
         let mut wrong = Vec::new();
-        let settings = draw(&mut random, &source, &mut wrong);
+        let settings = draw(&mut random, &source, pool, &mut wrong);
         match catch_unwind(AssertUnwindSafe(|| judge(&settings, &source, dir.path(), &mut wrong))) {
             Ok(is_right) => right += usize::from(is_right),
             Err(_) => wrong.push("it panicked".to_owned()),
@@ -212,6 +298,6 @@ fn a_random_configuration_is_refused_in_words_or_works() {
             failures.push(format!("case {case}: {}\n  {}", settings.minimal(), wrong.join("\n  ")));
         }
     }
-    assert!(failures.is_empty(), "{} of {CASES}:\n{}", failures.len(), failures.join("\n"));
-    assert!(right >= RIGHT, "{right} of {CASES} are right");
+    assert!(failures.is_empty(), "{} of {cases}:\n{}", failures.len(), failures.join("\n"));
+    assert!(right >= least, "{right} of {cases} are right");
 }

@@ -3,9 +3,9 @@
 //! An Elm core: `model` is the state, `msg` what can happen, `update` how the state changes, `view`
 //! the screen as a pure function of the state, `keymap` the one table of keys that also makes the
 //! help. None of these know a terminal, a file or a clock; `terminal` is the loop that does,
-//! `escape`, `burst` and `palette` what terminals need; `files` carries out what it is asked, `checker` runs
-//! the check that all commands share. The wizard can do nothing that `turnup config` cannot do
-//! without it.
+//! `escape`, `burst` and `palette` what terminals need; `files` carries out what it is asked,
+//! `checker` runs the check that all commands share. The wizard can do nothing that `turnup config`
+//! cannot do without it.
 
 mod accessible;
 mod burst;
