@@ -8,6 +8,7 @@ mod access;
 mod addons;
 mod artifact_settings;
 pub mod assets;
+mod backup;
 mod catalog;
 mod control_plane;
 mod custom;
@@ -28,6 +29,7 @@ mod validation;
 
 pub use addons::AddonSettings;
 pub use artifact_settings::{ArtifactSettings, artifact_sources, cache_dir};
+pub use backup::BackupSettings;
 pub use catalog::{Addon, Minor};
 pub use control_plane::{ControlPlaneSettings, Oidc, PodSecurity};
 pub use custom::ModuleSettings;
@@ -132,6 +134,8 @@ pub struct ClusterSettings {
     /// How many hosts phase 2 works on at once, and for how long.
     pub limits: TimeLimits,
     pub update: UpdateSettings,
+    /// Where backups of etcd go; none where none are taken.
+    pub backup: Option<BackupSettings>,
     /// The first and the last port of Services on nodes.
     pub node_ports: (u16, u16),
     pub tls13: bool,
@@ -430,6 +434,7 @@ impl ClusterSettings {
             pki: PkiSettings::read(settings)?,
             limits: TimeLimits::read(settings)?,
             update: UpdateSettings::read(settings)?,
+            backup: BackupSettings::read(settings)?,
             node_ports: (
                 settings.get_number("phase2.network.node_port_first")?,
                 settings.get_number("phase2.network.node_port_last")?,

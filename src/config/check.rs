@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::relations::{Empty, Only, Private, Zones};
 use super::schema::{Schema, TARGET, suggestion};
 use super::values::Values;
-use super::{addons, artifacts, assets, components, gates, host_system, hosts, limits, node_groups, runtime};
+use super::{addons, artifacts, assets, backup, components, gates, host_system, hosts, limits, node_groups, runtime};
 
 /// Ports of a control-plane host that its own components use.
 const TAKEN_PORTS: &[(std::ops::RangeInclusive<i64>, &str)] = &[
@@ -56,6 +56,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(components::check(&facts));
     problems.extend(gates::check(&facts));
     problems.extend(host_system::check(&facts));
+    problems.extend(backup::check(&facts));
     problems.extend(runtime::check(&facts));
     problems.extend(artifacts::check(&facts));
     problems.extend(limits::check(&facts, TAKEN_PORTS));

@@ -18,6 +18,7 @@
 mod addons;
 mod artifacts;
 mod assets;
+mod backup;
 mod check;
 mod components;
 mod destination;
