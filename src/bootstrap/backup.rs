@@ -136,7 +136,8 @@ pub(super) fn before_change(cluster: &Cluster, inventory: &Inventory, members: &
         cx.progress("no backup before this change: with it backups begin");
         return Ok(());
     }
-    let taken = take_on(cluster, settings, hosts.into_iter(), BackupReason::Change, cx).map_err(refuse)?;
+    let taken =
+        take_on(cluster, settings, hosts.into_iter(), BackupReason::Change, cx).map_err(|error| refuse(&error))?;
     cx.progress(format!("backup {} on {}", taken.backup.name, taken.backup.host));
     Ok(())
 }
@@ -146,7 +147,7 @@ fn lacks_programs(cluster: &Cluster, host: &Host, cx: &Cx) -> bool {
     HostConnection::new(cluster, host, cx).and_then(|connection| connection.has(layout::ETCDUTL)).is_ok_and(|has| !has)
 }
 
-fn refuse(error: Error) -> Error {
+fn refuse(error: &Error) -> Error {
     let switch = BackupSettings::BEFORE_CHANGE;
     let next = error.next().map(|next| format!("{next}; or ")).unwrap_or_default();
     let refused = Error::new(error.class(), "etcd is not changed without a backup of it, and none could be taken");
@@ -272,6 +273,6 @@ mod tests {
     fn a_change_without_a_backup_is_refused_with_the_switch_that_allows_it() {
         let full = Error::precondition("no space left on the disk of /backup").hint("make room there");
         let failed = vec![("h0", Error::transient("cannot reach h0 over ssh")), ("h1", full)];
-        insta::assert_snapshot!(refuse(none_took_one(failed)).render());
+        insta::assert_snapshot!(refuse(&none_took_one(failed)).render());
     }
 }

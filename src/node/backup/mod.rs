@@ -45,6 +45,9 @@ const END: &str = ".tar";
 /// Bytes of a part that is handed over at once.
 const PART: u64 = 4 << 20;
 
+/// When a backup was taken, and the name of its file.
+type NamedTime = (Timestamp, String);
+
 /// Whose backups they are, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BackupPlace {
@@ -190,7 +193,7 @@ impl BackupPlace {
 
     /// Names that are backups with their times, the oldest first, and all other names. A directory
     /// that is not there has none.
-    fn names(&self) -> Result<(Vec<(Timestamp, String)>, Vec<String>)> {
+    fn names(&self) -> Result<(Vec<NamedTime>, Vec<String>)> {
         let (mut found, mut others) = (Vec::new(), Vec::new());
         if !self.directory.is_dir() {
             return Ok((found, others));
@@ -289,7 +292,7 @@ impl BackupPlace {
         }
     }
 
-    fn delete_superseded(&self, found: &[(Timestamp, String)], retention: Retention) -> Result<Vec<String>> {
+    fn delete_superseded(&self, found: &[NamedTime], retention: Retention) -> Result<Vec<String>> {
         let times: Vec<Timestamp> = found.iter().map(|(time, _)| *time).collect();
         let gone = retention.superseded(&times);
         let names: Vec<String> =

@@ -6,8 +6,8 @@ use super::*;
 /// Programs that answer as etcd 3.6 does; a snapshot is a file with some words.
 struct Fake {
     dir: tempfile::TempDir,
-    etcdctl: String,
-    etcdutl: String,
+    ctl: String,
+    utl: String,
 }
 
 const ETCDCTL: &str = r#"#!/bin/sh
@@ -36,12 +36,13 @@ fn script(dir: &Path, name: &str, text: &str) -> String {
 impl Fake {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (etcdctl, etcdutl) = (script(dir.path(), "etcdctl", ETCDCTL), script(dir.path(), "etcdutl", ETCDUTL));
-        Self { dir, etcdctl, etcdutl }
+        let [ctl, utl] =
+            [("etcdctl", ETCDCTL), ("etcdutl", ETCDUTL)].map(|(name, text)| script(dir.path(), name, text));
+        Self { dir, ctl, utl }
     }
 
     fn programs(&self) -> EtcdPrograms<'_> {
-        EtcdPrograms { etcdctl: &self.etcdctl, etcdutl: &self.etcdutl }
+        EtcdPrograms { etcdctl: &self.ctl, etcdutl: &self.utl }
     }
 
     fn place(&self) -> BackupPlace {
