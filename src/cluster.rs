@@ -10,6 +10,7 @@ mod artifact_settings;
 mod artifacts;
 pub mod assets;
 mod authorized_keys;
+mod backup;
 mod catalog;
 mod control_plane;
 mod custom;
@@ -30,6 +31,7 @@ mod validation;
 
 pub use addons::AddonSettings;
 pub use artifact_settings::{ArtifactSettings, artifact_sources, cache_dir};
+pub use backup::BackupSettings;
 pub use catalog::{Addon, Minor};
 pub use control_plane::{ControlPlaneSettings, Oidc, PodSecurity};
 pub use custom::ModuleSettings;
@@ -134,6 +136,8 @@ pub struct ClusterSettings {
     /// How many hosts phase 2 works on at once, and for how long.
     pub limits: TimeLimits,
     pub update: UpdateSettings,
+    /// Where backups of etcd go; none where none are taken.
+    pub backup: Option<BackupSettings>,
     /// The first and the last port of Services on nodes.
     pub node_ports: (u16, u16),
     pub tls13: bool,
@@ -432,6 +436,7 @@ impl ClusterSettings {
             pki: PkiSettings::read(settings)?,
             limits: TimeLimits::read(settings)?,
             update: UpdateSettings::read(settings)?,
+            backup: BackupSettings::read(settings)?,
             node_ports: (
                 settings.get_number("phase2.network.node_port_first")?,
                 settings.get_number("phase2.network.node_port_last")?,

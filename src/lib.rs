@@ -159,7 +159,7 @@
 //!
 //! Architecture invariant: a host is left as it was found. What `node` is about to make, and what
 //! was there before, is in the host's own restore log and synced before the first effect; the way
-//! back reads nothing else.
+//! back reads nothing else. Backups of etcd alone stay: who resets a host by mistake needs them.
 //!
 //! Architecture invariant: turnup changes only nftables tables of its own, each whole and in one
 //! transaction. They close ports and never open one: other firewalls of a host stay in force. Rules

@@ -14,6 +14,7 @@ use crate::inventory::Host;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
 
+use super::backup;
 use super::control_plane::{ETCD_DIR, ETCD_DISK};
 use super::etcd_members::{FILE, FoundingStage, Member, MemberStart, Members};
 use super::etcdctl::Etcdctl;
@@ -92,6 +93,7 @@ impl Action for EtcdMembers {
         let (next, left) =
             self.plan(self.known()?, &|host| has_data(&HostConnection::new(cluster, host, cx)?, host))?;
         if !left.is_empty() {
+            backup::before_change(cluster, inventory, &next, cx)?;
             Etcdctl::find(cluster, inventory, &next, cx)?.remove(&left)?;
         }
         write_members(cluster, &next)
@@ -140,6 +142,7 @@ pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()
     let (left, stay): (Vec<Member>, _) = members.all.into_iter().partition(goes);
     members.all = stay;
     if members.stage == FoundingStage::Established && !left.is_empty() && !members.all.is_empty() {
+        backup::before_change(cluster, &inventory, &members, cx)?;
         let etcd = Etcdctl::find(cluster, &inventory, &members, cx)?;
         // After a kill in between it is unknown which are removed already: a member that stays
         // after all has to join as a new one.

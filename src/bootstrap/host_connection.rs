@@ -37,6 +37,11 @@ impl<'a> HostConnection<'a> {
         Ok(Self { host, ssh: cluster.ssh(host)?.timeout(Duration::from_secs(20)).single() })
     }
 
+    /// For what takes longer and fills no log.
+    pub(super) fn quiet(cluster: &Cluster, host: &'a Host, limit: Duration) -> Result<Self> {
+        Ok(Self { host, ssh: cluster.ssh(host)?.timeout(limit) })
+    }
+
     /// The host that is reached.
     pub(super) fn host(&self) -> &'a Host {
         self.host
@@ -114,6 +119,22 @@ impl<'a> HostConnection<'a> {
         };
         self.turnup().stream_with_stdin(&[TURNUP, "node", "up"], text, on_line)?;
         Ok(())
+    }
+
+    /// Runs `turnup node backup` with these words there; what it says, as JSON.
+    pub(super) fn ask_backup<T: DeserializeOwned>(&self, words: &[String]) -> Result<T> {
+        understand(&self.ask_backup_text(words)?, format!("{} does not tell of its backups", self.host.name))
+    }
+
+    /// The same; what it prints.
+    pub(super) fn ask_backup_text(&self, words: &[String]) -> Result<String> {
+        let command = [TURNUP, "node", "backup"].into_iter().chain(words.iter().map(String::as_str));
+        Ok(self.turnup().run(&command.collect::<Vec<_>>())?.stdout)
+    }
+
+    /// Whether the host has a program or another file with this path.
+    pub(super) fn has(&self, path: &str) -> Result<bool> {
+        Ok(self.ssh.try_run(&["test", "-e", path])?.is_ok())
     }
 
     /// Whether ssh gets there at all; what the host says is no matter.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::cloud::WORKERS;
-use crate::cluster::{Cluster, ClusterSettings};
+use crate::cluster::{BackupSettings, Cluster, ClusterSettings};
 use crate::component::OverrideSubject;
 use crate::config::{ComponentName, Destination};
 use crate::error::{Error, Result};
@@ -16,8 +16,8 @@ use crate::node::boot_config;
 use crate::node::firewall;
 use crate::node::layout;
 use crate::node::node_config::{
-    API_UNIT, BOOT_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MOUNTS_UNIT,
-    PROXY_AUTHORITY, TRUST_UNIT, Unit,
+    API_UNIT, BACKUP_TIMER, BOOT_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content, FIREWALL_UNIT, File, HEALTHCHECK_UNIT,
+    MOUNTS_UNIT, PROXY_AUTHORITY, TRUST_UNIT, Unit,
 };
 
 use super::assets::unit_word;
@@ -56,6 +56,11 @@ pub(super) struct Agents<'a> {
 impl Agents<'_> {
     const fn settings(&self) -> &ClusterSettings {
         &self.cluster.settings
+    }
+
+    /// Where this host's backups go; none where it has no etcd, or none are taken.
+    fn backup(&self) -> Option<&BackupSettings> {
+        self.settings().backup.as_ref().filter(|_| self.target.role == Role::ControlPlane)
     }
 
     fn configuration(&self) -> Configuration<'_> {
@@ -213,6 +218,7 @@ impl Agents<'_> {
             approver => self.approver.clone().unwrap_or_default(),
             healthcheck => healthcheck::flags(self.target.address, self.settings().api_port),
             healthcheck_user => healthcheck::USER_ID,
+            backup_seconds => self.backup().map(|settings| settings.interval.as_secs()),
             rules => FIREWALL_FILE,
             loaded => firewall::LOADED,
         };
@@ -261,6 +267,9 @@ impl Agents<'_> {
             units.push(unit(HEALTHCHECK_UNIT, &[])?);
         }
         units.push(unit("kubelet.service", &kubelet)?);
+        if self.backup().is_some() {
+            units.push(unit(BACKUP_TIMER, &[])?);
+        }
         // A host that joins by itself has a unit for this from its user data.
         if self.target.host.is_some() {
             units.push(unit(BOOT_UNIT, &[])?);

@@ -8,6 +8,7 @@
 mod api;
 mod assets;
 mod authority;
+pub mod backup;
 pub mod base_config;
 pub mod cloud_resources;
 mod component;

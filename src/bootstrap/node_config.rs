@@ -17,10 +17,11 @@ use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
 use crate::node::facts::CLIENT_CERTIFICATE;
-use crate::node::node_config::{Content, File, Health, NodeConfig};
+use crate::node::node_config::{BACKUP_SERVICE, Content, File, Health, NodeConfig, Unit};
 use crate::node::{layout, yaml};
 
-use super::assets::Assets;
+use super::assets::{Assets, unit_word};
+use super::backup::{self, BackupReason};
 use super::component::{API_SERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER};
 use super::configuration;
 use super::contents::{ComponentFiles, Contents, SecretTexts};
@@ -37,6 +38,7 @@ use super::node_config_builder::{NodeConfigBuilder, node_directories};
 use super::node_target::NodeTarget;
 use super::pki::{Authority, Leaf, Pki};
 use super::runtime;
+use super::template;
 
 /// Where node configs lie below the cluster's directory.
 pub const DIRECTORY: &str = "node-config";
@@ -291,10 +293,26 @@ impl NodeConfigs<'_> {
         files.public(layout::HEALTHCHECK_CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
         files.key(layout::HEALTHCHECK_KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
         self.root_kubeconfigs(host, files)?;
+        self.backup_service(files)?;
         let readable: Vec<File> = files.list.iter().chain(machine).cloned().collect();
         for pod in control_plane.static_pods(&readable)? {
             files.yaml(&pod.path(), pod.manifest());
         }
+        Ok(())
+    }
+
+    /// What the timer of backups starts. It is no unit of the node config, whose units run on.
+    fn backup_service(&self, files: &mut Contents<'_>) -> Result<()> {
+        let Some(settings) = &self.cluster.settings.backup else { return Ok(()) };
+        let words = backup::take_words(self.cluster, settings, BackupReason::Interval)?;
+        let context = minijinja::context! {
+            version => self.cluster.version(),
+            turnup => layout::TURNUP,
+            backup => words.iter().map(|word| unit_word(word)).collect::<Vec<_>>(),
+        };
+        let template = format!("templates/bootstrap/{BACKUP_SERVICE}");
+        let text = template::render(&self.cluster.source, &template, &context)?;
+        files.list.push(File::new(&layout::unit_file(BACKUP_SERVICE), Unit::MODE, 0, Content::Text(text)));
         Ok(())
     }
 

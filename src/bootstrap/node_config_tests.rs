@@ -111,6 +111,39 @@ fn every_file_of_the_control_plane() {
 }
 
 #[test]
+fn a_timer_takes_backups_on_the_control_plane_alone() {
+    use crate::node::node_config::{BACKUP_SERVICE, BACKUP_TIMER};
+    let path = layout::unit_file(BACKUP_SERVICE);
+    let changes = [
+        ("phase2.backup.store", "host"),
+        ("phase2.backup.interval", "1h30m"),
+        ("phase2.backup.keep_recent", "5"),
+        ("phase2.backup.keep_daily", "7"),
+        ("phase2.backup.directory", "/srv/etcd"),
+    ];
+    let of = |configs: &NodeConfigs<'_>, host: usize| {
+        let (node_config, _) = configs.node_config(&configs.inventory.hosts[host], &facts()).unwrap();
+        let timer = node_config.units.iter().find(|unit| unit.name == BACKUP_TIMER).map(|unit| unit.text.clone());
+        let reads = node_config.binaries.iter().any(|binary| binary.path == layout::ETCDUTL);
+        (timer, node_config.files.iter().any(|file| file.path == path), reads, node_config)
+    };
+    with_configs(&changes, |configs| {
+        let (timer, service, reads, node_config) = of(configs, 0);
+        assert!(service && reads);
+        let first = configs.cluster.store.read("pki/etcd-ca.crt").unwrap().unwrap();
+        let id = crate::unknown::digest(&String::from_utf8(first).unwrap());
+        let text = text_of(&node_config, &path) + "---\n" + &timer.unwrap();
+        insta::assert_snapshot!(text.replace(configs.cluster.version(), "(turnup)").replace(&id, "(etcd-ca)"));
+        let (timer, service, reads, _) = of(configs, 1);
+        assert!(timer.is_none() && !service && !reads, "a worker has no etcd");
+    });
+    with_configs(&[], |configs| {
+        let (timer, service, reads, _) = of(configs, 0);
+        assert!(timer.is_none() && !service && !reads, "no backups are the default");
+    });
+}
+
+#[test]
 fn a_disk_of_etcds_own_is_mounted_before_kubelet_and_nothing_else_changes() {
     with_configs(&[("phase1.cluster_name", "a-long-name-of-a-cluster")], |configs| {
         let host = &configs.inventory.hosts[0];

@@ -17,6 +17,7 @@ use crate::unknown;
 
 use super::api::{Kubectl, kubectl};
 use super::assets::Assets;
+use super::backup::BackupBeforeChange;
 use super::base_config;
 use super::configuration;
 use super::credentials;
@@ -49,6 +50,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let mut manifest = cluster.manifest("bootstrap")?;
     // Without groups there are no hosts to wait for.
     manifest.steps.retain(|step| step.name != "wait-groups" || !inventory.groups.is_empty());
+    let takes_backup = cluster.settings.backup.as_ref().is_some_and(|backup| backup.before_change);
+    manifest.steps.retain(|step| step.name != "backup" || takes_backup);
     let limits = &cluster.settings.limits;
     manifest.set_timeouts(&LONG_STEPS, limits.host_timeout, TimeLimits::HOST_TIMEOUT);
     let mut phase = cluster.phase("bootstrap", manifest, cluster.phase_hosts()?);
@@ -64,6 +67,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("etcd-members", EtcdMembers(step()))
         .with("gather-facts", GatherFacts(step()))
         .with("node-config", WriteNodeConfig(step()))
+        .with("backup", BackupBeforeChange(step()))
         .with("control-plane", Up(step()))
         .with("api", Api(step()))
         .with("rbac", ApplyRbac(step()))

@@ -13,6 +13,7 @@ use crate::error::{Class, Error, Result};
 
 mod addons;
 mod artifacts;
+mod backup;
 mod bench;
 mod bootstrap;
 mod certificates;
@@ -30,6 +31,7 @@ mod local;
 mod logs;
 mod man;
 mod node;
+mod node_backup;
 mod phase_name;
 mod plan;
 mod printer;
@@ -110,6 +112,8 @@ pub enum Command {
     Certificates(certificates::Args),
     /// Rotate authorities and keys: create, promote, distrust
     Keyset(keyset::Args),
+    /// Backups of etcd: take one now, list, verify, download
+    Backup(backup::Args),
     /// Write what a machine of your own has to be told at its first boot so that it joins by itself
     UserData(user_data::Args),
     /// Delete the cluster with all its data
@@ -167,6 +171,7 @@ impl Command {
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
             Self::Certificates(args) => certificates::run(args, global, printer),
             Self::Keyset(args) => keyset::run(&args, global, printer),
+            Self::Backup(args) => backup::run(&args, global, printer),
             Self::UserData(args) => user_data::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
             Self::Reset(args) => reset::run(&args, global, printer),

@@ -13,7 +13,7 @@ use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::node::{Facts, NodeConfig, balancer, boot_config, diff, down, healthcheck, join, layout, mounts, up};
 
-use super::Printer;
+use super::{Printer, node_backup};
 
 /// What to do on this host.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,6 +41,8 @@ enum Command {
     /// Answer probes of the API server beside it, until stopped: what a unit does on control-plane
     /// hosts
     Healthcheck(Healthcheck),
+    /// Take, list, verify and hand over backups of this host's member of etcd
+    Backup(node_backup::Args),
     /// Wait until kubelet has its certificate, and remove the token with which it asked for it
     FinishJoin {
         /// How long to wait
@@ -149,6 +151,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let options = healthcheck::HealthcheckOptions { listen, api_port, certificate, key };
             healthcheck::run(options, &mut std::io::stdout().lock())
         }
+        Command::Backup(ref args) => node_backup::run(args, printer),
         Command::Mount => mounts::run(&mut std::io::stdout().lock()),
         Command::Down => down::run(&mut std::io::stdout().lock()),
         Command::Up { boot: true } => boot_config::run(&mut std::io::stdout().lock()),

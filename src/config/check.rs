@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::relations::{Empty, Only, Private, Zones, words};
 use super::schema::{Schema, TARGET, suggestion};
 use super::values::Values;
-use super::{addons, artifacts, assets, components, host_system, hosts, limits, node_groups, ports, runtime};
+use super::{addons, artifacts, assets, backup, components, host_system, hosts, limits, node_groups, ports, runtime};
 
 /// Everything that is wrong with the values themselves.
 #[must_use]
@@ -44,6 +44,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(components::check(&facts));
     problems.extend(find_removed_gates(&facts));
     problems.extend(host_system::check(&facts));
+    problems.extend(backup::check(&facts));
     problems.extend(runtime::check(&facts));
     problems.extend(artifacts::check(&facts));
     problems.extend(limits::check(&facts));

@@ -27,7 +27,7 @@ pub const DATA_DIR: &str = "phase2.host.data_dir";
 /// Where kubelet has its root directory when nothing else is said.
 pub const USUAL_DATA_DIR: &str = "/var/lib/kubelet";
 /// Directories of others: kubelet's own may neither lie in one of them nor hold one.
-const TAKEN: [&str; 18] = [
+pub(super) const TAKEN: [&str; 18] = [
     "/bin",
     "/boot",
     "/dev",

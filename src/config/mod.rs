@@ -21,6 +21,7 @@ mod addons;
 mod artifacts;
 mod assets;
 mod assignment;
+mod backup;
 mod check;
 mod components;
 mod destination;

@@ -14,6 +14,8 @@ pub(crate) const TURNUP: &str = "/opt/turnup/bin/turnup";
 pub(crate) const CTR: &str = "/opt/turnup/bin/ctr";
 /// The client of etcd, on the hosts of the control plane.
 pub(crate) const ETCDCTL: &str = "/opt/turnup/bin/etcdctl";
+/// What reads snapshots of etcd, on the same hosts where backups are taken.
+pub(crate) const ETCDUTL: &str = "/opt/turnup/bin/etcdutl";
 
 /// Where the names of `phase2.host.extra_hosts` are.
 pub(crate) const HOSTS_FILE: &str = "/etc/hosts";

@@ -6,6 +6,7 @@
 //! artifacts and to the API server that it joins, and as a load balancer (`balancer`) to API
 //! servers. It needs nothing on the host but Linux and systemd.
 
+pub(crate) mod backup;
 pub(crate) mod balancer;
 pub(crate) mod boot_config;
 pub(crate) mod diff;

@@ -32,6 +32,10 @@ pub(crate) const API_UNIT: &str = "turnup-api.service";
 pub(crate) const CSR_APPROVER_UNIT: &str = "turnup-csr-approver.service";
 /// The unit that answers probes of the API server: kubelet's and those of load balancers.
 pub(crate) const HEALTHCHECK_UNIT: &str = "turnup-healthcheck.service";
+/// The unit that takes a backup of etcd; its timer starts it.
+pub(crate) const BACKUP_SERVICE: &str = "turnup-backup.service";
+/// When that is.
+pub(crate) const BACKUP_TIMER: &str = "turnup-backup.timer";
 /// The unit that loads the host's nftables rules.
 pub(crate) const FIREWALL_UNIT: &str = "turnup-firewall.service";
 /// The unit that makes the host trust the authority of the proxy.

@@ -4,6 +4,7 @@
 //! It looks and changes nothing. What cannot be asked is no reason to keep silent about the rest:
 //! it becomes a gap, with the reason.
 
+mod backups;
 mod certificate_list;
 mod certificates;
 mod components;
@@ -29,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::inventory::Host;
 use crate::state::{Credential, Holder, Store};
 
+pub(crate) use backups::BackupStatus;
 pub(crate) use certificate_list::{CertificateList, ListedCertificate};
 pub(crate) use certificates::{Certificate, CertificateLife};
 pub(crate) use components::ComponentDrift;
@@ -71,6 +73,8 @@ pub(crate) struct Status {
     /// What components do not run with as their configuration says; nothing where they were not
     /// asked.
     pub drifts: Option<Vec<ComponentDrift>>,
+    /// How backups of etcd stand; nothing where none are taken or the hosts were not asked.
+    pub backup: Option<BackupStatus>,
     /// Every certificate here and on the hosts that answered.
     pub certificates: Vec<Certificate>,
     /// Credentials that were issued besides the administrator's and have not expired, the oldest
@@ -112,6 +116,13 @@ impl Status {
             let api = if quick { Ok(None) } else { Live::ask(cluster) };
             (hosts.join().unwrap_or_default(), api)
         });
+        match if quick { Ok(Default::default()) } else { backups::ask(cluster) } {
+            Ok((backup, gaps)) => {
+                status.backup = backup;
+                status.gaps.extend(gaps);
+            }
+            Err(error) => status.gaps.push(Gap::new("backups of etcd", error)),
+        }
         let away = api.is_err();
         match api {
             Ok(Some(Live { nodes, csrs, addons })) => {
@@ -197,6 +208,7 @@ impl Status {
             unserved: None,
             addons: None,
             drifts: None,
+            backup: None,
             certificates,
             credentials,
             join_tokens,

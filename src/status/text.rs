@@ -13,8 +13,8 @@ use crate::terminal;
 
 use super::certificate_list::remedy;
 use super::{
-    AddonStatus, Certificate, CertificateLife, ComponentDrift, Live, NodeStatus, PhaseState, PhaseStatus, Status,
-    TokenStatus,
+    AddonStatus, BackupStatus, Certificate, CertificateLife, ComponentDrift, Live, NodeStatus, PhaseState, PhaseStatus,
+    Status, TokenStatus,
 };
 
 /// The columns that a terminal has at least.
@@ -36,6 +36,7 @@ pub(crate) fn render(status: &Status) -> String {
         parts.push(self::addons(addons));
     }
     parts.extend(status.drifts.as_deref().map(drifts));
+    parts.extend(status.backup.as_ref().map(backup));
     parts.push(certificates(&status.certificates));
     parts.push(tokens(&status.join_tokens));
     parts.push(people(status));
@@ -114,6 +115,16 @@ fn addons(addons: &[AddonStatus]) -> String {
         table.row([&addon.name, &addon.kind, &addon.ready]);
     }
     if table.is_empty() { String::new() } else { table.render() }
+}
+
+/// The last backup of etcd, and what is wrong with backups.
+fn backup(status: &BackupStatus) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(last) = &status.last {
+        lines.push(format!("last one {} ago: {} on {}", span(last.age_seconds.max(0)), last.name, last.host));
+    }
+    lines.extend(status.warnings.iter().cloned());
+    format!("backups of etcd:\n{}", listed(&lines, "warnings"))
 }
 
 fn heading(status: &Status) -> String {

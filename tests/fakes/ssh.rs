@@ -105,6 +105,12 @@ impl Host<'_> {
             [TURNUP, "node", "missing"] => tell(&self.missing(&read_json())),
             [TURNUP, "node", "diff"] => tell(&self.differences()),
             [TURNUP, "node", "up"] => self.come_up(&read_json()),
+            [TURNUP, "node", "backup", words @ ..] => tell(&self.backup(words)),
+            // Only a host whose node config has a binary there.
+            ["test", "-e", path] => {
+                let told = self.world.read(self.file("node-config.json")).unwrap_or_default();
+                if String::from_utf8_lossy(&told).contains(path) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            }
             [TURNUP, "node", "finish-join", ..] | ["systemctl", ..] => ExitCode::SUCCESS,
             _ => fail(&format!("bash: line 1: {}: command not found", words.first().unwrap_or(&"")), 127),
         }
@@ -185,6 +191,30 @@ impl Host<'_> {
             self.world.write(known, digest.as_bytes());
         }
         (size, digest)
+    }
+
+    /// Takes a backup of an etcd that is not there, or tells of those that were taken.
+    fn backup(&self, words: &[&str]) -> Value {
+        let list = self.file("backups.json");
+        let mut all = self.world.json(&list).and_then(|all| all.as_array().cloned()).unwrap_or_default();
+        let flag = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned();
+        if words.contains(&"list") {
+            return json!({"backups": all, "others": [".part-7-killed"], "failed": false});
+        }
+        let told = self.world.json(self.file("node-config.json")).unwrap_or_default();
+        let (host, cluster) = (told["node"].as_str().unwrap_or_default(), flag("--cluster="));
+        let day = all.len() + 1;
+        let (name, time) =
+            (format!("{cluster}-202601{day:02}T000000Z-{host}.tar"), format!("2026-01-{day:02}T00:00:00Z"));
+        let backup = json!({"name": name, "host": host, "time": time, "bytes": 2_000_000, "damage": null, "manifest": {
+            "schema": "turnup.backup/1", "cluster": cluster, "cluster_id": flag("--cluster-id="), "host": host,
+            "time": time, "reason": flag("--reason="), "kubernetes_version": told["kubernetes_version"],
+            "etcd_version": "3.6.16", "etcd_cluster_id": "1", "revision": 1000 + day, "hash": "1a2b", "keys": 7,
+            "sha256": "0".repeat(64), "size": 1_999_000,
+        }});
+        all.push(backup.clone());
+        self.world.write(list, json!(all).to_string().as_bytes());
+        json!({"backup": backup, "deleted": [], "others": []})
     }
 
     fn facts(&self) -> Value {

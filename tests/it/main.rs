@@ -9,6 +9,7 @@ mod artifacts_mirror;
 mod artifacts_root;
 mod artifacts_settings;
 mod artifacts_support;
+mod backup_cli;
 mod balancer;
 #[cfg(feature = "test-fakes")]
 mod bare_hosts;
@@ -27,6 +28,7 @@ mod cloud_provision;
 mod cloud_support;
 mod cluster_addons;
 mod cluster_assets;
+mod cluster_backup;
 mod cluster_bare;
 mod cluster_bench;
 mod cluster_cis;

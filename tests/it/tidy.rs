@@ -74,6 +74,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/artifacts/", "the cache, which all clusters share"),
     ("src/support_bundle/archive.rs", "the support bundle, where the user wants it"),
     ("src/bench/", "clusters of its own in a directory of its own"),
+    ("src/bootstrap/backup.rs", "a backup that is fetched, in the file of --to"),
     ("src/bootstrap/user_kubeconfig.rs", "the operator's own kubeconfig, as kubectl does"),
     ("src/cli/kubeconfig.rs", "a kubeconfig for a colleague or for the safe, in the file of --to"),
     ("src/cli/config/picture.rs", "a picture of the cluster, in the file of --svg"),
@@ -556,6 +557,8 @@ fn every_step_has_an_action() {
         let source = TreeSource::find(root());
         let mut settings = Settings::defaults(&source).unwrap();
         settings.set_all(&[("phase1.cloud_provider", target.name())]).unwrap();
+        // Steps that come only with a setting are among them.
+        settings.set("phase2.backup.store", "host").unwrap();
         if target.cloud().is_some() {
             settings.set("phase1.user_data.artifacts_url", "https://example.com").unwrap();
         }

@@ -1,0 +1,278 @@
+//! Backups of etcd, from the operator's machine: the unit's flags, the step `backup` before changes
+//! of etcd, and what `turnup backup` asks of the hosts, where `node::backup` does the work.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::atomic_file::{AtomicFile, FileMode};
+use crate::cluster::{BackupSettings, Cluster};
+use crate::error::{Class, Error, Result};
+use crate::inventory::{Host, Inventory};
+use crate::node::backup::{BackupList, BackupManifest, ListedBackup, TakenBackup, VerifiedBackup, extract};
+use crate::node::layout;
+use crate::parallel;
+use crate::phase::{Action, Check, Cx, Inputs};
+use crate::unknown;
+
+use super::etcd_members::{FoundingStage, MemberStart, Members};
+use super::host_connection::HostConnection;
+use super::keyset::{self, KeysetName};
+use super::node_context::NodeContext;
+use super::pki::Pki;
+use super::step_ids::ARTIFACTS;
+
+/// How long a host may take to verify a backup, or to hand over a part of one.
+const LONGEST: Duration = Duration::from_mins(10);
+/// How many hosts are asked at once.
+const PARALLEL: usize = 16;
+
+/// Why a backup is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BackupReason {
+    /// Its time has come.
+    Interval,
+    /// The operator wants one.
+    Request,
+    /// etcd is about to be changed.
+    Change,
+}
+
+impl BackupReason {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Interval => "interval",
+            Self::Request => "request",
+            Self::Change => "change",
+        }
+    }
+}
+
+/// The words behind `turnup node backup` that name the place.
+fn place(cluster: &Cluster, settings: &BackupSettings) -> Vec<String> {
+    vec![format!("--directory={}", settings.directory), format!("--cluster={}", cluster.settings.name)]
+}
+
+/// All words behind `turnup node backup` to take one.
+pub(super) fn take_words(cluster: &Cluster, settings: &BackupSettings, reason: BackupReason) -> Result<Vec<String>> {
+    // The first item for ever, also when others came after it.
+    let authority = Pki::of(cluster).text(&KeysetName::EtcdCa.file(keyset::FIRST), "crt")?;
+    let mut words = place(cluster, settings);
+    words.extend([
+        "take".to_owned(),
+        format!("--cluster-id={}", unknown::digest(&authority)),
+        format!("--reason={}", reason.word()),
+        format!("--keep-recent={}", settings.keep_recent),
+        format!("--keep-daily={}", settings.keep_daily),
+    ]);
+    Ok(words)
+}
+
+fn require(cluster: &Cluster) -> Result<&BackupSettings> {
+    let store = BackupSettings::STORE;
+    cluster.settings.backup.as_ref().ok_or_else(|| {
+        Error::config(format!("no backups are taken: {store} is none"))
+            .hint(format!("turnup config set {store}=host; then: turnup up"))
+    })
+}
+
+/// Takes a backup on the first of the control-plane hosts on which that succeeds.
+pub(crate) fn take(cluster: &Cluster, cx: &Cx) -> Result<TakenBackup> {
+    let settings = require(cluster)?;
+    let inventory = cluster.inventory()?;
+    take_on(cluster, settings, inventory.control_planes(), BackupReason::Request, cx)
+}
+
+fn take_on<'h>(
+    cluster: &Cluster,
+    settings: &BackupSettings,
+    hosts: impl Iterator<Item = &'h Host>,
+    reason: BackupReason,
+    cx: &Cx,
+) -> Result<TakenBackup> {
+    let words = take_words(cluster, settings, reason)?;
+    let mut failed: Vec<(&str, Error)> = Vec::new();
+    for host in hosts {
+        cx.check()?;
+        let taken = HostConnection::new(cluster, host, cx).and_then(|connection| {
+            connection.copy_turnup(cluster)?;
+            connection.ask_backup(&words)
+        });
+        match taken {
+            Ok(taken) => return Ok(taken),
+            Err(error) => failed.push((&host.name, error)),
+        }
+    }
+    Err(none_took_one(failed))
+}
+
+/// One error for all hosts; the class of the last, so that what may pass by itself is tried again.
+fn none_took_one(failed: Vec<(&str, Error)>) -> Error {
+    let class = failed.last().map_or(Class::Precondition, |(_, error)| error.class());
+    let hint = failed.iter().rev().find_map(|(_, error)| error.next().map(str::to_owned));
+    let mut all = Error::new(class, "no control-plane host could take a backup of etcd");
+    for (host, error) in failed {
+        all = all.evidence(format!("{host}: {}", error.message()));
+        all = error.evidence_lines().iter().cloned().fold(all, Error::evidence);
+    }
+    all.hint(hint.unwrap_or_else(|| "turnup status".to_owned()))
+}
+
+/// Takes a backup before members come or go, or another version of etcd starts, where the settings
+/// want one. An error means that nothing was changed yet.
+pub(super) fn before_change(cluster: &Cluster, inventory: &Inventory, members: &Members, cx: &Cx) -> Result<()> {
+    let Some(settings) = cluster.settings.backup.as_ref().filter(|settings| settings.before_change) else {
+        return Ok(());
+    };
+    if members.stage != FoundingStage::Established {
+        return Ok(());
+    }
+    let counts = |host: &&Host| members.get(&host.name).is_ok_and(|member| member.start != MemberStart::Joining);
+    let hosts: Vec<&Host> = inventory.control_planes().filter(counts).collect();
+    if hosts.iter().any(|host| lacks_programs(cluster, host, cx)) {
+        cx.progress("no backup before this change: with it backups begin");
+        return Ok(());
+    }
+    let taken =
+        take_on(cluster, settings, hosts.into_iter(), BackupReason::Change, cx).map_err(|error| refuse(&error))?;
+    cx.progress(format!("backup {} on {}", taken.backup.name, taken.backup.host));
+    Ok(())
+}
+
+/// Whether the host answers, and was never told to take backups.
+fn lacks_programs(cluster: &Cluster, host: &Host, cx: &Cx) -> bool {
+    HostConnection::new(cluster, host, cx).and_then(|connection| connection.has(layout::ETCDUTL)).is_ok_and(|has| !has)
+}
+
+fn refuse(error: &Error) -> Error {
+    let switch = BackupSettings::BEFORE_CHANGE;
+    let next = error.next().map(|next| format!("{next}; or ")).unwrap_or_default();
+    let refused = Error::new(error.class(), "etcd is not changed without a backup of it, and none could be taken");
+    let refused = refused.evidence(error.message()).evidence_of(error.evidence_lines());
+    refused.hint(format!("{next}without one: turnup config set {switch}=n"))
+}
+
+/// The step `backup`: before another version of etcd or of Kubernetes starts.
+pub(super) struct BackupBeforeChange(pub(super) NodeContext);
+
+impl Action for BackupBeforeChange {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let cluster = &self.0.cluster;
+        let etcd = cluster.resolved().and_then(|resolved| resolved.reference("etcd"));
+        Ok(cluster
+            .inputs(&["phase2.kubernetes_version"])
+            .with("etcd", etcd.unwrap_or_else(|_| unknown::after(&ARTIFACTS))))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
+        Ok(Check::Ok)
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        match Members::find(&self.0.cluster.store)? {
+            Some(members) => before_change(&self.0.cluster, &self.0.inventory, &members, cx),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The backups of one control-plane host, or why it does not tell.
+#[derive(Debug)]
+pub(crate) struct HostBackups {
+    /// The host's name.
+    pub host: String,
+    /// What it said.
+    pub list: Result<BackupList>,
+}
+
+/// What the control-plane hosts have, in the order of the inventory.
+pub(crate) fn list(cluster: &Cluster) -> Result<Vec<HostBackups>> {
+    let settings = require(cluster)?;
+    let inventory = cluster.inventory()?;
+    let mut words = place(cluster, settings);
+    words.push("list".to_owned());
+    let hosts: Vec<&Host> = inventory.control_planes().collect();
+    Ok(parallel::map(&hosts, PARALLEL, |host| {
+        let list = HostConnection::for_proof(cluster, host).and_then(|connection| connection.ask_backup(&words));
+        HostBackups { host: host.name.clone(), list }
+    }))
+}
+
+/// The backup of this name, or the newest of all that can be read.
+fn find(cluster: &Cluster, name: Option<&str>) -> Result<ListedBackup> {
+    let hosts = list(cluster)?;
+    let all = hosts.iter().filter_map(|host| host.list.as_ref().ok()).flat_map(|list| &list.backups);
+    let found = match name {
+        Some(name) => all.into_iter().find(|backup| backup.name == name),
+        None => all.into_iter().filter(|backup| backup.damage.is_none()).max_by_key(|backup| backup.time),
+    };
+    found.cloned().ok_or_else(|| {
+        let what =
+            name.map_or_else(|| "there is no backup yet".to_owned(), |name| format!("there is no backup {name}"));
+        let silent =
+            hosts.iter().filter_map(|host| Some(format!("{}: {}", host.host, host.list.as_ref().err()?.message())));
+        let hint = if name.is_some() { "turnup backup list" } else { "turnup backup now" };
+        silent.fold(Error::precondition(what), Error::evidence).hint(hint)
+    })
+}
+
+fn connect<'h>(cluster: &Cluster, inventory: &'h Inventory, backup: &ListedBackup) -> Result<HostConnection<'h>> {
+    let host = inventory.control_planes().find(|host| host.name == backup.host);
+    let host = host.ok_or_else(|| Error::bug(format!("{} is no host of the control plane", backup.host)))?;
+    HostConnection::quiet(cluster, host, LONGEST)
+}
+
+/// Restores the backup of this name, or else the newest one, into a directory on its host that is
+/// removed again, and compares what etcd reads there with the manifest.
+pub(crate) fn verify(cluster: &Cluster, name: Option<&str>) -> Result<VerifiedBackup> {
+    let (settings, inventory) = (require(cluster)?, cluster.inventory()?);
+    let backup = find(cluster, name)?;
+    let mut words = place(cluster, settings);
+    words.extend(["verify".to_owned(), backup.name.clone()]);
+    connect(cluster, &inventory, &backup)?.ask_backup(&words)
+}
+
+/// Copies a backup to this file, which must not exist, part by part; it gets its name only when it
+/// is whole.
+pub(crate) fn download(cluster: &Cluster, name: &str, to: &Path) -> Result<BackupManifest> {
+    let (settings, inventory) = (require(cluster)?, cluster.inventory()?);
+    if to.exists() {
+        return Err(Error::usage(format!("{} exists already", to.display())).hint("name another file with --to"));
+    }
+    let backup = find(cluster, Some(name))?;
+    let connection = connect(cluster, &inventory, &backup)?;
+    let cannot = |error| Error::precondition(format!("cannot write {}", to.display())).source(error);
+    let mut file = AtomicFile::create(to, FileMode::Exact(0o600)).map_err(cannot)?;
+    let mut offset = 0;
+    loop {
+        let mut words = place(cluster, settings);
+        words.extend(["part".to_owned(), backup.name.clone(), format!("--offset={offset}")]);
+        let part = connection.ask_backup_text(&words)?;
+        let part = STANDARD.decode(part.trim()).map_err(|error| {
+            Error::permanent(format!("{} does not answer with a part of a backup", backup.host)).source(error)
+        })?;
+        if part.is_empty() {
+            break;
+        }
+        file.write_all(&part).map_err(cannot)?;
+        offset += part.len();
+    }
+    let manifest = extract(file.temporary(), &mut std::io::sink())?;
+    file.commit().map_err(cannot)?;
+    Ok(manifest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_without_a_backup_is_refused_with_the_switch_that_allows_it() {
+        let full = Error::precondition("no space left on the disk of /backup").hint("make room there");
+        let failed = vec![("h0", Error::transient("cannot reach h0 over ssh")), ("h1", full)];
+        insta::assert_snapshot!(refuse(&none_took_one(failed)).render());
+    }
+}

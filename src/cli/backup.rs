@@ -1,0 +1,141 @@
+//! `turnup backup`: backups of etcd. The control-plane hosts take them by themselves
+//! (`phase2.backup.store`); this takes one now, lists, verifies and fetches them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::bootstrap::backup;
+use crate::error::{Context as _, Result};
+use crate::report::Table;
+
+use super::run::{ClusterSession, open_cluster};
+use super::{Global, Printer};
+
+/// The name and version of the JSON.
+const SCHEMA: &str = "turnup.backup-command/1";
+/// For one backup of a large etcd.
+const TIMEOUT: Duration = Duration::from_mins(15);
+
+/// Below the options.
+const NOTES: &str = "\
+Control-plane hosts take backups by themselves once phase2.backup.store is host. docs/backup.md says how a
+cluster is brought back to one.";
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = NOTES)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum What {
+    /// Take a backup now, on the first control-plane host that can
+    Now,
+    /// List the backups of every control-plane host, the newest first
+    List,
+    /// Restore a backup into a directory on its host that is removed again, and compare hash,
+    /// revision and number of keys with its manifest
+    Verify {
+        /// Its name [default: the newest]
+        name: Option<String>,
+    },
+    /// Copy a backup to this machine, and check that it is whole
+    Download {
+        /// Its name
+        name: String,
+        /// The file to write, which must not exist
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+    },
+}
+
+/// Does it.
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+    match &args.what {
+        What::Now => now(global, printer),
+        What::List => list(global, printer),
+        What::Verify { name } => verify(name.as_deref(), global, printer),
+        What::Download { name, to } => {
+            let manifest = backup::download(open_cluster(global)?.as_ref(), name, to)?;
+            if printer.is_json() {
+                return printer.json(&json!({"schema": SCHEMA, "file": to, "manifest": manifest}));
+            }
+            printer.line(&format!("{}: revision {} of {}", to.display(), manifest.revision, manifest.time))
+        }
+    }
+}
+
+fn now(global: &Global, printer: &Printer) -> Result<()> {
+    let session = ClusterSession::start(global, "backup")?;
+    let taken = session.finish(|session| {
+        let _lock = session.lock()?;
+        backup::take(&session.cluster, &session.context("backup", TIMEOUT)?)
+    })?;
+    let backup = &taken.backup;
+    if printer.is_json() {
+        return printer.json(&json!({"schema": SCHEMA, "taken": taken}));
+    }
+    printer.line(&format!("{} on {}, {}", backup.name, backup.host, size(backup.bytes)))?;
+    for name in &taken.deleted {
+        printer.remark(&format!("superseded and deleted: {name}"));
+    }
+    for name in &taken.others {
+        printer.remark(&format!("not a backup of {}, left alone: {name}", backup.host));
+    }
+    Ok(())
+}
+
+fn list(global: &Global, printer: &Printer) -> Result<()> {
+    let hosts = backup::list(open_cluster(global)?.as_ref())?;
+    let answers = || hosts.iter().filter_map(|host| Some((&host.host, host.list.as_ref().ok()?)));
+    let mut all: Vec<_> = answers().flat_map(|(_, list)| &list.backups).collect();
+    all.sort_by_key(|backup| std::cmp::Reverse(backup.time));
+    if printer.is_json() {
+        let others: Vec<_> = answers().map(|(host, list)| json!({"host": host, "names": list.others})).collect();
+        printer.json(&json!({"schema": SCHEMA, "backups": all, "others": others}))?;
+    } else if all.is_empty() {
+        printer.remark("there is no backup yet: turnup backup now takes one");
+    } else {
+        let mut table = Table::new(&["BACKUP", "HOST", "REVISION", "KUBERNETES", "REASON", "SIZE"]).right(2).right(5);
+        for one in all {
+            let (revision, version, reason) = match (&one.manifest, &one.damage) {
+                (Some(manifest), _) => {
+                    (manifest.revision.to_string(), manifest.kubernetes_version.as_str(), manifest.reason.as_str())
+                }
+                (None, _) => ("-".to_owned(), "-", "damaged"),
+            };
+            table.row([&one.name, &one.host, &revision, version, reason, &size(one.bytes)]);
+        }
+        printer.line(table.render().trim_end())?;
+    }
+    if !printer.is_json() {
+        for (host, name) in answers().flat_map(|(host, list)| list.others.iter().map(move |name| (host, name))) {
+            printer.remark(&format!("not a backup of {host}, left alone: {name}"));
+        }
+    }
+    // Shown is what is known; a host that does not tell is an error after all.
+    hosts.into_iter().try_for_each(|host| host.list.map(drop))
+}
+
+fn verify(name: Option<&str>, global: &Global, printer: &Printer) -> Result<()> {
+    let verified = backup::verify(open_cluster(global)?.as_ref(), name)?;
+    if printer.is_json() {
+        let value = serde_json::to_value(&verified).context("cannot write JSON")?;
+        return printer.json(&json!({"schema": SCHEMA, "verified": value}));
+    }
+    let manifest = &verified.manifest;
+    printer.line(&format!(
+        "{} on {} can be restored: revision {}, {} keys, hash {}",
+        verified.name, verified.host, manifest.revision, manifest.keys, manifest.hash
+    ))
+}
+
+/// Bytes for people.
+fn size(bytes: u64) -> String {
+    const MEGA: u64 = 1_000_000;
+    if bytes < MEGA { format!("{} kB", bytes.div_ceil(1000)) } else { format!("{} MB", bytes.div_ceil(MEGA)) }
+}

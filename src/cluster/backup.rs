@@ -1,0 +1,67 @@
+//! Where backups of etcd go, how often and how many, as typed values.
+
+use std::time::Duration;
+
+use crate::config::Settings;
+use crate::error::Result;
+
+/// Backups in a directory of each control-plane host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
+pub struct BackupSettings {
+    pub interval: Duration,
+    pub keep_recent: usize,
+    pub keep_daily: usize,
+    pub before_change: bool,
+    pub directory: String,
+}
+
+impl BackupSettings {
+    /// The setting that switches backups on.
+    pub const STORE: &'static str = "phase2.backup.store";
+    /// The setting that takes one before each change.
+    pub const BEFORE_CHANGE: &'static str = "phase2.backup.before_change";
+
+    /// What the settings say; nothing where no backups are taken.
+    pub(super) fn read(settings: &Settings) -> Result<Option<Self>> {
+        if settings.get(Self::STORE)? == "none" {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            interval: settings.get_duration("phase2.backup.interval")?.unwrap_or(Duration::from_hours(1)),
+            keep_recent: settings.get_number("phase2.backup.keep_recent")?,
+            keep_daily: settings.get_number("phase2.backup.keep_daily")?,
+            before_change: settings.get_bool(Self::BEFORE_CHANGE)?,
+            directory: settings.get("phase2.backup.directory")?,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+    use crate::cluster::tests::assert_reads;
+
+    #[test]
+    fn each_setting_reaches_its_field() {
+        let changes = [
+            ("phase2.backup.store", "host"),
+            ("phase2.backup.interval", "30m"),
+            ("phase2.backup.keep_recent", "5"),
+            ("phase2.backup.keep_daily", "7"),
+            ("phase2.backup.before_change", "n"),
+            ("phase2.backup.directory", "/srv/etcd"),
+        ];
+        let expected = BackupSettings {
+            interval: Duration::from_mins(30),
+            keep_recent: 5,
+            keep_daily: 7,
+            before_change: false,
+            directory: "/srv/etcd".into(),
+        };
+        let mut settings = assert_reads(BackupSettings::read, &None, &changes, &Some(expected));
+        settings.set_all(&[("phase2.backup.store", "none")]).unwrap();
+        assert_eq!(BackupSettings::read(&settings).unwrap(), None);
+    }
+}

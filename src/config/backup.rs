@@ -1,0 +1,56 @@
+//! Settings of backups that no single format judges: the directory and the interval. Pure.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::format::parse_duration;
+use super::host_system::{DATA_DIR, TAKEN};
+use super::problem::Problem;
+use super::values::Values;
+
+const DIRECTORY: &str = "phase2.backup.directory";
+const INTERVAL: &str = "phase2.backup.interval";
+/// A snapshot of a large etcd takes as long.
+const SHORTEST: Duration = Duration::from_mins(1);
+
+/// Everything that is wrong with these settings.
+pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if let Some(dir) = facts.text(DIRECTORY) {
+        let own = [DATA_DIR, "phase2.runtime.data_dir"].into_iter().filter_map(|name| facts.text(name));
+        let taken = TAKEN.into_iter().chain(own);
+        problems.extend(judge_directory(dir, taken).map(|why| Problem::of(DIRECTORY, why)));
+    }
+    let interval = facts.text(INTERVAL).and_then(|text| Some((text, parse_duration(text)?)));
+    if let Some((text, _)) = interval.filter(|(_, interval)| *interval < SHORTEST) {
+        problems.push(Problem::of(INTERVAL, format!("{text} is less than a minute (1m)")));
+    }
+    problems
+}
+
+/// What others fill or remove keeps no backups.
+fn judge_directory<'t>(dir: &str, mut taken: impl Iterator<Item = &'t str>) -> Option<String> {
+    let wanted = Path::new(dir);
+    let meets = |other: &&str| !other.is_empty() && (wanted.starts_with(other) || Path::new(other).starts_with(wanted));
+    let other = taken.find(meets)?;
+    let place = if wanted.starts_with(other) { "lies in" } else { "holds" };
+    Some(format!("{dir} {place} {other}; choose a directory of its own, such as /var/lib/etcd-backup"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backups_lie_where_nothing_else_does() {
+        let judge = |dir: &str| judge_directory(dir, TAKEN.into_iter().chain(["/data/kubelet", ""]));
+        for good in ["/var/lib/etcd-backup", "/backup", "/data/backup"] {
+            assert_eq!(judge(good), None);
+        }
+        for bad in
+            ["/", "/etc/x", "/tmp", "/var/lib", "/var/lib/etcd", "/var/lib/etcd/backup", "/data/kubelet/x", "/data"]
+        {
+            assert!(judge(bad).is_some_and(|why| why.contains(bad)), "{bad}");
+        }
+    }
+}

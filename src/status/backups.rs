@@ -1,0 +1,96 @@
+//! The last backup of etcd, and whether it is as old as it may be.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::bootstrap::backup;
+use crate::cluster::Cluster;
+use crate::error::Result;
+
+use super::gap::Gap;
+
+/// How backups stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct BackupStatus {
+    /// The newest one that can be read, on any host; none where there is none yet.
+    pub last: Option<LastBackup>,
+    /// What is wrong, a sentence each; nothing where all is well.
+    pub warnings: Vec<String>,
+}
+
+/// The newest backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct LastBackup {
+    /// Its name.
+    pub name: String,
+    /// The host that has it.
+    pub host: String,
+    /// When it was taken.
+    pub time: Timestamp,
+    /// How long ago.
+    pub age_seconds: i64,
+}
+
+/// Asks the control-plane hosts; nothing where no backups are taken, or no host was handed over.
+pub(super) fn ask(cluster: &Cluster) -> Result<(Option<BackupStatus>, Vec<Gap>)> {
+    let Some(settings) = &cluster.settings.backup else { return Ok((None, Vec::new())) };
+    if cluster.find_inventory()?.is_none() {
+        return Ok((None, Vec::new()));
+    }
+    let (mut newest, mut failed, mut gaps) = (None, Vec::new(), Vec::new());
+    for host in backup::list(cluster)? {
+        match host.list {
+            Ok(list) => {
+                failed.extend(list.failed.then_some(host.host));
+                let whole = list.backups.into_iter().filter(|backup| backup.damage.is_none());
+                newest = newest.into_iter().chain(whole).max_by_key(|backup| backup.time);
+            }
+            Err(error) => gaps.push(Gap::new(format!("backups on {}", host.host), error)),
+        }
+    }
+    let now = Timestamp::now();
+    let last = newest.map(|backup| LastBackup {
+        age_seconds: now.duration_since(backup.time).as_secs(),
+        name: backup.name,
+        host: backup.host,
+        time: backup.time,
+    });
+    Ok((Some(judge(last, &failed, settings.interval)), gaps))
+}
+
+/// One that is older than two intervals is late: the next one should long be there.
+fn judge(last: Option<LastBackup>, failed: &[String], interval: Duration) -> BackupStatus {
+    let most = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX).saturating_mul(2);
+    let mut warnings: Vec<String> = failed
+        .iter()
+        .map(|host| format!("the last try on {host} failed; see there: journalctl --unit turnup-backup"))
+        .collect();
+    match &last {
+        None => warnings.push("there is none yet: turnup backup now".to_owned()),
+        Some(last) if last.age_seconds > most => {
+            warnings.push("the last one is older than two intervals: turnup backup now".to_owned());
+        }
+        Some(_) => {}
+    }
+    BackupStatus { last, warnings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_is_late_after_two_intervals() {
+        let last = |age_seconds| {
+            Some(LastBackup { name: "b".into(), host: "h0".into(), time: Timestamp::UNIX_EPOCH, age_seconds })
+        };
+        let count = |last, failed: &[String]| judge(last, failed, Duration::from_mins(10)).warnings.len();
+        assert_eq!(
+            [count(last(0), &[]), count(last(1200), &[]), count(last(1201), &[]), count(None, &[])],
+            [0, 0, 1, 1]
+        );
+        assert_eq!(count(last(0), &["h0".to_owned()]), 1);
+    }
+}

@@ -1,0 +1,54 @@
+//! `turnup backup`, and backups before changes, over a cluster whose hosts are made up.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use serde_json::{Value, json};
+
+use crate::simulation::Simulation;
+
+/// The reasons of all backups, the newest first.
+fn reasons(simulation: &Simulation) -> Vec<String> {
+    let list: Value = serde_json::from_str(&simulation.ok(&["backup", "list", "--output", "json"]).out).unwrap();
+    let all = list["backups"].as_array().unwrap().iter();
+    all.map(|backup| backup["manifest"]["reason"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_backup_is_taken_on_request_and_before_another_version_starts() {
+    let simulation = Simulation::new(2);
+    let refused = simulation.run(&["backup", "now"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.err.contains("turnup config set phase2.backup.store=host"), "{refused}");
+    simulation.ok(&["up"]);
+    simulation.ok(&["config", "set", "phase2.backup.store=host"]);
+    simulation.ok(&["up"]);
+    assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
+    assert!(reasons(&simulation).is_empty(), "the hosts had no etcdutl yet");
+    simulation.ok(&["backup", "now"]);
+    insta::assert_snapshot!(simulation.ok(&["backup", "list"]).out, @r"
+    BACKUP                       HOST  REVISION  KUBERNETES  REASON   SIZE
+    sim-20260101T000000Z-h0.tar  h0        1001  1.36.3      request  2 MB
+    ");
+    // Made-up components do not tell with what they run.
+    let status = simulation.run(&["status"]).out;
+    assert!(status.contains("sim-20260101T000000Z-h0.tar on h0"), "{status}");
+    assert!(status.contains("older than two intervals: turnup backup now"), "{status}");
+
+    let told = || fs_err::read_to_string(simulation.world("hosts/10.125.0.1/node-config.json")).unwrap();
+    let before = told();
+    let full = "error: no space left on the disk of /var/lib/etcd-backup\nnext: make room there\n";
+    simulation.script(&[json!({"tool": "ssh", "when": ["node backup", "take"], "exit": 4, "stderr": full})]);
+    simulation.ok(&["config", "set", "phase2.kubernetes_version=1.37.2"]);
+    let failed = simulation.run(&["up"]);
+    assert_eq!((failed.code, told()), (4, before), "{failed}");
+    assert!(failed.err.contains("without one: turnup config set phase2.backup.before_change=n"), "{failed}");
+    simulation.script(&[]);
+    simulation.ok(&["up"]);
+    assert_eq!(reasons(&simulation), ["change", "request"]);
+    assert!(told().contains("1.37.2"));
+    assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
+
+    simulation.script(&[json!({"tool": "ssh", "when": ["node backup", "take"], "exit": 4, "stderr": full})]);
+    simulation.ok(&["config", "set", "phase2.kubernetes_version=1.36.3", "phase2.backup.before_change=n"]);
+    let plan = simulation.run(&["plan"]);
+    assert!(!plan.out.contains("bootstrap/backup"), "{plan}");
+}
