@@ -27,7 +27,7 @@ pub(super) fn is_of_former_item(cluster: &Cluster, connection: &HostConnection<'
         return Ok(false);
     }
     let item = find_item(cluster, keyset.primary())?;
-    Ok(judge(&connection.kubelet_certificate()?, item.as_ref()) != Judgement::Signed)
+    Ok(judge(&connection.kubelet_certificate()?, item.as_ref()) != SignedBy::Item)
 }
 
 /// The hosts whose kubelet's client certificate this item signed, and those that do not tell.
@@ -51,33 +51,33 @@ fn find_item(cluster: &Cluster, id: u32) -> Result<Option<AuthorityItem>> {
 
 /// What a kubelet's client certificate is to an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(super) enum SignedBy {
     Missing,
     Damaged,
     /// The item signed it.
-    Signed,
+    Item,
     /// Another one did.
-    OfAnother,
+    Another,
 }
 
-impl Judgement {
+impl SignedBy {
     /// Why the item cannot go; none when the certificate is of another one.
     const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Missing => Some("its kubelet has no client certificate"),
             Self::Damaged => Some("its kubelet's client certificate is damaged"),
-            Self::Signed => Some("its kubelet's client certificate is of this item"),
-            Self::OfAnother => None,
+            Self::Item => Some("its kubelet's client certificate is of this item"),
+            Self::Another => None,
         }
     }
 }
 
-pub(super) fn judge(pem: &str, item: Option<&AuthorityItem>) -> Judgement {
-    let Some(pem) = Pem::iter_from_buffer(pem.as_bytes()).flatten().next() else { return Judgement::Missing };
+pub(super) fn judge(pem: &str, item: Option<&AuthorityItem>) -> SignedBy {
+    let Some(pem) = Pem::iter_from_buffer(pem.as_bytes()).flatten().next() else { return SignedBy::Missing };
     match pem.parse_x509() {
-        Ok(certificate) if item.is_some_and(|item| item.has_signed(&certificate)) => Judgement::Signed,
-        Ok(_) => Judgement::OfAnother,
-        Err(_) => Judgement::Damaged,
+        Ok(certificate) if item.is_some_and(|item| item.has_signed(&certificate)) => SignedBy::Item,
+        Ok(_) => SignedBy::Another,
+        Err(_) => SignedBy::Damaged,
     }
 }
 
@@ -111,11 +111,11 @@ mod tests {
         let key = KeyPair::generate().unwrap();
         let issuer = Issuer::new(CertificateParams::default(), &old_key);
         let leaf = CertificateParams::default().signed_by(&key, &issuer).unwrap().pem();
-        assert_eq!(judge(&leaf, Some(&item(&old))), Judgement::Signed);
-        assert_eq!(judge(&leaf, Some(&item(&new))), Judgement::OfAnother);
-        assert_eq!(judge(&leaf, None), Judgement::OfAnother);
-        assert_eq!(judge("", Some(&item(&old))), Judgement::Missing);
+        assert_eq!(judge(&leaf, Some(&item(&old))), SignedBy::Item);
+        assert_eq!(judge(&leaf, Some(&item(&new))), SignedBy::Another);
+        assert_eq!(judge(&leaf, None), SignedBy::Another);
+        assert_eq!(judge("", Some(&item(&old))), SignedBy::Missing);
         let damaged = leaf.replacen("MII", "AAA", 1);
-        assert_eq!(judge(&damaged, Some(&item(&old))), Judgement::Damaged);
+        assert_eq!(judge(&damaged, Some(&item(&old))), SignedBy::Damaged);
     }
 }

@@ -35,6 +35,8 @@ const TOKENS: SignedDuration = SignedDuration::from_mins(75);
 pub struct Looked<'a> {
     /// The operator has checked what turnup does not see.
     pub confirmed: bool,
+    /// The step is one of a rotation in one go.
+    pub in_rotation: bool,
     /// Takes a line for the operator.
     pub tell: &'a dyn Fn(&str),
 }
@@ -91,12 +93,6 @@ pub fn create(cluster: &Cluster, name: KeysetName) -> Result<u32> {
 /// the number of the item that was made for it.
 pub fn begin(cluster: &Cluster, name: KeysetName) -> Result<Option<u32>> {
     let pki = Pki::of(cluster);
-    if name == KeysetName::KubernetesCa && !cluster.inventory()?.groups.is_empty() {
-        let error = Error::precondition(format!("{name} is rotated step by step in a cluster with node groups"));
-        return Err(error
-            .evidence("their hosts know the authority from their user data: they are replaced after each step")
-            .hint(format!("docs/certificates.md; it begins with: turnup keyset create {name}")));
-    }
     let is_new = pki.keyset(name)?.next_step() == Some(RotationStep::Create);
     let id = if is_new { Some(create(cluster, name)?) } else { None };
     let keyset = pki.keyset(name)?;
@@ -204,7 +200,11 @@ fn require(
     if unseen.is_empty() || looked.confirmed {
         return Ok(());
     }
-    let next = format!("turnup keyset {} {name} {id} --confirmed", verb.name());
+    let next = if looked.in_rotation {
+        format!("turnup keyset rotate {name} --confirmed")
+    } else {
+        format!("turnup keyset {} {name} {id} --confirmed", verb.name())
+    };
     let error = Error::precondition(format!("{what} without --confirmed: what uses it elsewhere turnup does not see"));
     Err(error.evidence_of(unseen).hint(format!("docs/certificates.md has each check; then: {next}")))
 }
@@ -216,6 +216,10 @@ fn unseen(name: KeysetName, verb: RotationStep, has_groups: bool) -> Vec<&'stati
         unseen.push("hosts of node groups have been replaced since the last `turnup up`");
     }
     unseen.extend(match (verb, name) {
+        // A client of the API in a pod reads the authorities when it starts.
+        (RotationStep::Promote, KeysetName::KubernetesCa) => {
+            &["every pod that talks to the API was started again since, those of kube-system, too"][..]
+        }
         (RotationStep::Distrust, KeysetName::KubernetesCa) => {
             &["nothing outside uses a kubeconfig that was issued before"][..]
         }

@@ -48,6 +48,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("kubeconfig", "export KUBECONFIG=$(turnup kubeconfig)"),
     ("certificates", "turnup certificates --output json"),
     ("keyset list", "turnup keyset list"),
+    ("keyset rotate", "turnup keyset rotate etcd-ca"),
     ("keyset create", "turnup keyset create etcd-ca"),
     ("keyset promote", "turnup keyset promote etcd-ca 2"),
     ("keyset distrust", "turnup keyset distrust etcd-ca 1"),

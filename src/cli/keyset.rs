@@ -57,8 +57,8 @@ enum What {
         /// The keyset
         #[arg(value_parser = names())]
         name: KeysetName,
-        /// What turnup does not see was looked at: without it the last step may be refused, and
-        /// says what
+        /// What turnup does not see was looked at, for the step at which the rotation has stopped
+        /// and which says what
         #[arg(long)]
         confirmed: bool,
         /// What every run takes
@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     }
     let lock = take_lock(&cluster.store, COMMAND, printer)?;
     let remark = |line: &str| printer.remark(line);
-    let looked = |confirmed| Looked { confirmed, tell: &remark };
+    let looked = |confirmed| Looked { confirmed, in_rotation: false, tell: &remark };
     let (verb, name, item) = match &args.what {
         What::Create { name } => (RotationStep::Create, *name, rotation::create(&cluster, *name)?),
         What::Promote(Chosen { name, item, confirmed }) => {
@@ -123,7 +123,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 }
 
 /// All steps with their runs. A rotation that is under way begins with a run: the one of its last
-/// step may have been cut off.
+/// step may have been cut off. What the operator has looked at is good for the step at which the
+/// rotation has stopped, and for none that comes later.
 fn rotate(
     cluster: &Arc<Cluster>,
     name: KeysetName,
@@ -135,15 +136,16 @@ fn rotate(
     let remark = |line: &str| printer.remark(line);
     let locked = || take_lock(&cluster.store, COMMAND, printer);
     let lock = locked()?;
-    if let Some(item) = rotation::begin(cluster, name)? {
-        remark(&did(RotationStep::Create, name, item));
-    }
+    let made = rotation::begin(cluster, name)?;
+    made.iter().for_each(|item| remark(&did(RotationStep::Create, name, *item)));
     drop(lock);
+    let mut confirmed = confirmed && made.is_none();
     loop {
         let cluster = converge(run, &RunOptionArgs::default(), None, global)?;
         let lock = locked()?;
-        let step = rotation::advance(&cluster, name, &Looked { confirmed, tell: &remark })?;
+        let step = rotation::advance(&cluster, name, &Looked { confirmed, in_rotation: true, tell: &remark })?;
         drop(lock);
+        confirmed = false;
         match step {
             Some((step, item)) => remark(&did(step, name, item)),
             None => return show(&rotation::list(&cluster, &[name])?, printer),

@@ -68,7 +68,7 @@ fn an_authority_is_rotated_in_three_steps_and_no_step_comes_too_early() {
     let leaf = || read(&simulation, "pki/kubelet-h1.crt");
     assert_eq!(trusted(), [[true, true]; 2]);
     let before = leaf();
-    step("promote", &[]);
+    step("promote", &["--confirmed"]);
     assert_eq!(trusted(), [[true, true]; 2]);
     assert!(leaf() != before && is_on(&simulation, worker, &leaf()), "the new primary signs");
     // A kubelet renews its own when it likes, and a host may be away.
@@ -109,6 +109,9 @@ fn one_command_rotates_and_goes_on_where_it_was_cut_off() {
     assert_eq!([&old, &new].map(|text| is_on(&simulation, "10.125.0.1", text)), [false, true]);
     // Kubeconfigs elsewhere and tokens of pods are for the operator to judge.
     let early = refused(&simulation.run(&["keyset", "rotate", "service-account", "--confirmed"]));
+    let stopped = refused(&simulation.run(&["keyset", "rotate", "kubernetes-ca", "--confirmed"]));
+    assert!(stopped.contains("every pod that talks to the API"), "it comes before the look: {stopped}");
+    assert!(stopped.contains("turnup keyset rotate kubernetes-ca --confirmed"), "{stopped}");
     assert!(early.contains("pods have tokens of the key before until"), "{early}");
     assert!(early.contains("turnup keyset rotate service-account --confirmed"), "{early}");
 }
