@@ -3,7 +3,7 @@
 //!
 //! Nothing here makes or changes a host; what is asked of one only reads.
 
-mod host_list;
+mod hosts;
 mod list;
 mod preflight;
 
@@ -18,20 +18,20 @@ use super::external_inventory;
 use super::planned_inventory::prove_inventory;
 use crate::inventory::Host;
 
-use host_list::HostList;
+use hosts::BareMetalHosts;
 use preflight::Preflight;
 
 /// The phase for hosts that exist.
 pub(super) fn phase(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {
-    let host_list = Arc::new(HostList::new(cluster));
+    let hosts = Arc::new(BareMetalHosts::new(cluster));
     cluster
         .phase("provision", manifest, Vec::new())
-        .with("hosts", Preflight(Arc::clone(&host_list)))
-        .with("inventory", WriteInventory(host_list))
+        .with("hosts", Preflight(Arc::clone(&hosts)))
+        .with("inventory", WriteInventory(hosts))
 }
 
 /// The inventory becomes the cluster's.
-struct WriteInventory(Arc<HostList>);
+struct WriteInventory(Arc<BareMetalHosts>);
 
 impl Action for WriteInventory {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {

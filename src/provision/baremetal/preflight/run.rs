@@ -18,7 +18,7 @@ use crate::parallel;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::provision::external_inventory;
 
-use super::super::host_list::HostList;
+use super::super::hosts::BareMetalHosts;
 use super::checks::{Findings, Requirements, judge};
 use super::probe::{HostReport, SCRIPT};
 
@@ -33,7 +33,7 @@ const ROUNDS: u32 = 4;
 const ANSWER: Duration = Duration::from_secs(20);
 
 /// The look at all hosts.
-pub(in crate::provision::baremetal) struct Preflight(pub(in crate::provision::baremetal) Arc<HostList>);
+pub(in crate::provision::baremetal) struct Preflight(pub(in crate::provision::baremetal) Arc<BareMetalHosts>);
 
 impl Action for Preflight {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {

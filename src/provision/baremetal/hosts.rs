@@ -35,12 +35,12 @@ fn read_file(cluster: &Cluster) -> Result<Inventory> {
 }
 
 /// What both steps work on, read once.
-pub(super) struct HostList {
+pub(super) struct BareMetalHosts {
     pub(super) cluster: Arc<Cluster>,
     read: OnceLock<Inventory>,
 }
 
-impl HostList {
+impl BareMetalHosts {
     pub(super) fn new(cluster: &Arc<Cluster>) -> Self {
         Self { cluster: Arc::clone(cluster), read: OnceLock::new() }
     }
