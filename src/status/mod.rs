@@ -4,6 +4,7 @@
 //! It looks and changes nothing. What cannot be asked is no reason to keep silent about the rest:
 //! it becomes a gap, with the reason.
 
+mod agents;
 mod certificate_list;
 mod certificates;
 mod components;
@@ -29,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::inventory::Host;
 use crate::state::{Credential, Holder, Store};
 
+pub(crate) use agents::HostAgent;
 pub(crate) use certificate_list::{CertificateList, ListedCertificate};
 pub(crate) use certificates::{Certificate, CertificateLife};
 pub(crate) use components::ComponentDrift;
@@ -71,6 +73,8 @@ pub(crate) struct Status {
     /// What components do not run with as their configuration says; nothing where they were not
     /// asked.
     pub drifts: Option<Vec<ComponentDrift>>,
+    /// The agents of the hosts that answered.
+    pub agents: Vec<HostAgent>,
     /// Every certificate here and on the hosts that answered.
     pub certificates: Vec<Certificate>,
     /// Credentials that were issued besides the administrator's and have not expired, the oldest
@@ -127,6 +131,7 @@ impl Status {
             Ok(None) => {}
             Err(error) => status.gaps.push(Gap::new("the API", error)),
         }
+        status.agents = hosts.agents;
         status.certificates.extend(hosts.certificates);
         status.versions.same_turnup_on = hosts.same_turnup;
         status.gaps.extend(hosts.gaps);
@@ -197,6 +202,7 @@ impl Status {
             unserved: None,
             addons: None,
             drifts: None,
+            agents: Vec::new(),
             certificates,
             credentials,
             join_tokens,

@@ -26,6 +26,7 @@ mod cloud_promises;
 mod cloud_provision;
 mod cloud_support;
 mod cluster_addons;
+mod cluster_agent;
 mod cluster_assets;
 mod cluster_bare;
 mod cluster_bench;
