@@ -42,8 +42,8 @@ enum Command {
     /// Answer probes of the API server beside it, until stopped: what a unit does on control-plane
     /// hosts
     Healthcheck(Healthcheck),
-    /// Compare this host with its node config every minute and put right what it lost, until stopped:
-    /// what a unit does on every host
+    /// Compare this host with its node config every minute and put right what it lost, until
+    /// stopped: what a unit does on every host
     Agent {
         /// Defragment this host's member of etcd so often, one member of the cluster at a time
         #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
