@@ -62,14 +62,14 @@ fn what_is_refused_by_name_has_the_command_that_mends_all_of_it() {
         "set",
         "phase1.cloud_provider=aws",
         "phase2.etcd.events_cluster=y",
-        "phase2.etcd.external_prefix=/x",
+        "phase2.etcd.defragment_interval=12h",
     ]);
-    let next = "next: turnup config unset phase2.etcd.events_cluster phase2.etcd.external_prefix\n";
+    let next = "next: turnup config unset phase2.etcd.defragment_interval phase2.etcd.events_cluster\n";
     for command in [&["config", "check"][..], &["plan"], &["up"], &["render"]] {
         let said = test_env.ends(3, command).err;
         assert!(said.ends_with(next), "{command:?}: {said}");
     }
-    test_env.ok(&["config", "unset", "phase2.etcd.events_cluster", "phase2.etcd.external_prefix"]);
+    test_env.ok(&["config", "unset", "phase2.etcd.events_cluster", "phase2.etcd.defragment_interval"]);
     test_env.ok(&["config", "set", URL]);
     test_env.ok(&["config", "check"]);
 }
