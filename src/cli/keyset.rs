@@ -137,7 +137,9 @@ fn rotate(
     let locked = || take_lock(&cluster.store, COMMAND, printer);
     let lock = locked()?;
     let made = rotation::begin(cluster, name)?;
-    made.iter().for_each(|item| remark(&did(RotationStep::Create, name, *item)));
+    if let Some(item) = made {
+        remark(&did(RotationStep::Create, name, item));
+    }
     drop(lock);
     let mut confirmed = confirmed && made.is_none();
     loop {
