@@ -42,10 +42,11 @@ done
 true"#;
 
 /// Prints a mark for each value in etcd with this beginning (`$1`), and one more at the end of all.
-const FIND_VALUES: &str = r#"{ /opt/turnup/bin/etcdctl --endpoints=https://127.0.0.1:2379 \
-  --cacert=/etc/kubernetes/etcd/ca.crt --cert=/etc/kubernetes/etcd/server.crt --key=/etc/kubernetes/etcd/server.key \
-  --command-timeout=10m get --prefix /registry/ --print-value-only && echo 'turnup: all read'; } |
-  grep --text --fixed-strings --only-matching --regexp="$1" --regexp='turnup: all read' | sort | uniq --count"#;
+/// Behind it is etcdctl with its flags.
+const FIND_VALUES: &str = r#"beginning=$1
+shift
+{ "$@" --command-timeout=10m get --prefix /registry/ --print-value-only && echo 'turnup: all read'; } |
+  grep --text --fixed-strings --only-matching --regexp="$beginning" --regexp='turnup: all read' | sort | uniq --count"#;
 const ALL_READ: &str = "turnup: all read";
 
 /// Waits until each API server encrypts with the keys that were written for it.
@@ -122,7 +123,8 @@ fn kinds(cluster: &Cluster) -> Vec<String> {
 }
 
 fn count_values(cluster: &Cluster, host: &Host, beginning: &str) -> Result<u64> {
-    let output = cluster.ssh(host)?.timeout(REWRITE).run(&["sh", "-c", FIND_VALUES, "sh", beginning])?;
+    let script = ["sh", "-c", FIND_VALUES, "sh", beginning, layout::ETCDCTL, "--endpoints", layout::ETCD_ENDPOINT];
+    let output = cluster.ssh(host)?.timeout(REWRITE).run(&[&script[..], &layout::ETCD_CLIENT].concat())?;
     read_count(&output.stdout, beginning).ok_or_else(|| {
         let error = Error::transient(format!("etcd of {} does not show its values", host.name));
         let error = output.stderr.lines().rev().take(3).fold(error, Error::evidence);

@@ -15,18 +15,9 @@ use crate::phase::Cx;
 use super::etcd_members::{Member, MemberStart, Members};
 use super::host_connection::HostConnection;
 
-/// Who it is, whom it believes, and how long it may take.
-const FLAGS: [&str; 6] = [
-    "--cacert=/etc/kubernetes/etcd/ca.crt",
-    "--cert=/etc/kubernetes/etcd/server.crt",
-    "--key=/etc/kubernetes/etcd/server.key",
-    "--dial-timeout=3s",
-    "--command-timeout=10s",
-    "--write-out=json",
-];
+/// How long it may take, and how it answers.
+const FLAGS: [&str; 3] = ["--dial-timeout=3s", "--command-timeout=10s", "--write-out=json"];
 
-/// The etcd of the host itself.
-const OWN: &str = "https://127.0.0.1:2379";
 /// How long the members may take to come together again.
 const TOGETHER: Duration = Duration::from_secs(40);
 
@@ -79,11 +70,12 @@ impl<'a> Etcdctl<'a> {
     }
 
     fn run(&self, words: &[&str]) -> Result<String> {
-        self.run_at(OWN, words)
+        self.run_at(layout::ETCD_ENDPOINT, words)
     }
 
     fn run_at(&self, url: &str, words: &[&str]) -> Result<String> {
-        self.connection.run(&[&[layout::ETCDCTL, "--endpoints", url], &FLAGS[..], words].concat())
+        let program = [layout::ETCDCTL, "--endpoints", url];
+        self.connection.run(&[&program[..], &layout::ETCD_CLIENT, &FLAGS, words].concat())
     }
 
     /// Changes who is a member. etcd refuses that until all who count have been together for some

@@ -16,6 +16,14 @@ pub(crate) const CTR: &str = "/opt/turnup/bin/ctr";
 pub(crate) const ETCDCTL: &str = "/opt/turnup/bin/etcdctl";
 /// What reads snapshots of etcd, on the same hosts where backups are taken.
 pub(crate) const ETCDUTL: &str = "/opt/turnup/bin/etcdutl";
+/// Where the member of etcd of a control-plane host answers that host.
+pub(crate) const ETCD_ENDPOINT: &str = "https://127.0.0.1:2379";
+/// With what etcdctl is believed there: the certificate of the member itself.
+pub(crate) const ETCD_CLIENT: [&str; 3] = [
+    "--cacert=/etc/kubernetes/etcd/ca.crt",
+    "--cert=/etc/kubernetes/etcd/server.crt",
+    "--key=/etc/kubernetes/etcd/server.key",
+];
 
 /// Where the names of `phase2.host.extra_hosts` are.
 pub(crate) const HOSTS_FILE: &str = "/etc/hosts";

@@ -122,10 +122,8 @@ impl EtcdPrograms<'_> {
     pub(crate) const HOST: EtcdPrograms<'static> = EtcdPrograms { etcdctl: layout::ETCDCTL, etcdutl: layout::ETCDUTL };
 
     fn ctl(&self, words: &[&str]) -> Result<String> {
-        let (ca, cert, key) = ("ca.crt", "server.crt", "server.key");
-        let file = |flag: &str, name: &str| format!("{flag}={}", layout::component_file("etcd", name));
-        let run = Run::new(self.etcdctl).dir("/").args(["--endpoints=https://127.0.0.1:2379"]);
-        let run = run.args([file("--cacert", ca), file("--cert", cert), file("--key", key)]);
+        let run =
+            Run::new(self.etcdctl).dir("/").args(["--endpoints", layout::ETCD_ENDPOINT]).args(layout::ETCD_CLIENT);
         Ok(run.args(words.iter().copied()).succeed()?.stdout)
     }
 
