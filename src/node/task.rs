@@ -2,7 +2,7 @@
 //! difference.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ fn copy_verified(blob: &Path, binary: &Binary, mode: u32) -> Result<()> {
     failpoint::pass(format_args!("binary {}: before", binary.path));
     fs_err::create_dir_all(dir)?;
     let mut file = AtomicFile::create(path, FileMode::Exact(mode))?;
-    let digest = copy_hashed(blob, &mut file)?;
+    let (digest, _) = copy_hashed(fs_err::File::open(blob)?, &mut file)?;
     if digest != binary.sha256 {
         return Err(Error::permanent(format!("{} on this host has the sha256 {digest}", binary.name))
             .evidence(format!("expected {} in {}", binary.sha256, blob.display()))
@@ -358,20 +358,20 @@ fn ensure_attributes(path: &Path, mode: u32, (user, group): (u32, u32)) -> Resul
 }
 
 pub(super) fn digest_of(path: &Path) -> Result<String> {
-    copy_hashed(path, &mut std::io::sink())
+    Ok(copy_hashed(fs_err::File::open(path)?, &mut std::io::sink())?.0)
 }
 
-fn copy_hashed(from: &Path, to: &mut dyn std::io::Write) -> Result<String> {
-    let mut reader = fs_err::File::open(from)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
+/// The sha256 of what is copied, and how many bytes it has.
+pub(super) fn copy_hashed(mut from: impl Read, to: &mut dyn Write) -> std::io::Result<(String, u64)> {
+    let (mut hash, mut size, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 20]);
     loop {
-        let count = reader.read(&mut buffer)?;
+        let count = from.read(&mut buffer)?;
         if count == 0 {
-            return Ok(hex::encode(hash.finalize()));
+            return Ok((hex::encode(hash.finalize()), size));
         }
         hash.update(&buffer[..count]);
         to.write_all(&buffer[..count])?;
+        size += count as u64;
     }
 }
 

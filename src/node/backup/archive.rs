@@ -4,13 +4,12 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use sha2::{Digest as _, Sha256};
-
 use crate::atomic_file::{AtomicFile, FileMode};
 use crate::document;
 use crate::error::{Context as _, Error, Result};
 use crate::failpoint;
 
+use super::super::task;
 use super::manifest::BackupManifest;
 
 /// The name of the manifest in an archive.
@@ -21,16 +20,8 @@ pub(super) const SNAPSHOT: &str = "snapshot.db";
 const LONGEST_MANIFEST: u64 = 64 << 10;
 
 /// The sha256 of what is read, and how many bytes it has.
-pub(super) fn digest(mut source: impl Read) -> io::Result<(String, u64)> {
-    let (mut sha256, mut size, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
-    loop {
-        let count = source.read(&mut buffer)?;
-        if count == 0 {
-            return Ok((hex::encode(sha256.finalize()), size));
-        }
-        sha256.update(&buffer[..count]);
-        size += count as u64;
-    }
+pub(super) fn digest(source: impl Read) -> io::Result<(String, u64)> {
+    task::copy_hashed(source, &mut io::sink())
 }
 
 /// Writes an archive of this snapshot, with mode 0600, synced.
