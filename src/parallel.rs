@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+/// How many hosts are asked at once where they are only looked at.
+pub const HOSTS: usize = 16;
+
 /// What `act` gives for each item, in their order. At most `at_once` run at a time; a panic of one
 /// goes on in the caller.
 pub fn map<T: Sync, R: Send>(items: &[T], at_once: usize, act: impl Fn(&T) -> R + Sync) -> Vec<R> {

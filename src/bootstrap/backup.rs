@@ -27,8 +27,6 @@ use super::step_ids::ARTIFACTS;
 
 /// How long a host may take to verify a backup, or to hand over a part of one.
 const LONGEST: Duration = Duration::from_mins(10);
-/// How many hosts are asked at once.
-const PARALLEL: usize = 16;
 
 /// Why a backup is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +193,7 @@ pub(crate) fn list(cluster: &Cluster) -> Result<Vec<HostBackups>> {
     let mut words = place(cluster, settings);
     words.push("list".to_owned());
     let hosts: Vec<&Host> = inventory.control_planes().collect();
-    Ok(parallel::map(&hosts, PARALLEL, |host| {
+    Ok(parallel::map(&hosts, parallel::HOSTS, |host| {
         let list = HostConnection::for_proof(cluster, host).and_then(|connection| connection.ask_backup(&words));
         HostBackups { host: host.name.clone(), list }
     }))

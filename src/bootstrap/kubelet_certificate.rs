@@ -16,9 +16,6 @@ use super::keyset::KeysetName;
 use super::pki::Pki;
 use super::pki_items::{AuthorityItem, authorities};
 
-/// How many hosts are asked at once.
-const PARALLEL: usize = 16;
-
 /// Whether the host's kubelet has a certificate of another item than the primary. Hosts are asked
 /// only during a rotation.
 pub(super) fn is_of_former_item(cluster: &Cluster, connection: &HostConnection<'_>) -> Result<bool> {
@@ -40,7 +37,7 @@ pub(super) fn find_signed_by(cluster: &Cluster, inventory: &Inventory, id: u32) 
             Err(error) => Ok(Some(format!("{} does not tell: {}", host.name, error.message()))),
         }
     };
-    let answers = parallel::map(&inventory.hosts, PARALLEL, ask);
+    let answers = parallel::map(&inventory.hosts, parallel::HOSTS, ask);
     answers.into_iter().filter_map(Result::transpose).collect()
 }
 

@@ -37,8 +37,6 @@ const KUBE_PROXY: &str = "kube-proxy";
 const KUBE_PROXY_MANIFEST: &str = "addons/kube-proxy.yaml";
 /// A host that has not answered by then does not answer.
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// How many components are asked at once.
-const PARALLEL: usize = 16;
 
 /// A value that a component of a host does not run with.
 #[derive(Clone, Debug, Serialize)]
@@ -55,13 +53,13 @@ pub(crate) struct ComponentDrift {
 /// Asks the components of these hosts; what cannot be asked becomes a gap.
 pub(super) fn ask(cluster: &Cluster, hosts: &[&Host]) -> Result<(Vec<ComponentDrift>, Vec<Gap>)> {
     let kubectl = kubectl(cluster)?;
-    let answers = parallel::map(hosts, PARALLEL, |host| ask_kubelet(cluster, &kubectl, host));
+    let answers = parallel::map(hosts, parallel::HOSTS, |host| ask_kubelet(cluster, &kubectl, host));
     let of_kubelets = hosts.iter().map(|host| format!("the kubelet of {}", host.name)).zip(answers);
     let control_planes: Vec<&Host> = hosts.iter().copied().filter(|host| host.role == Role::ControlPlane).collect();
     let manifest = cluster.store.read(KUBE_PROXY_MANIFEST)?.unwrap_or_default();
     let kube_proxy = find_kube_proxy(&String::from_utf8_lossy(&manifest));
     let ask_static_pods = |host: &&Host| ask_control_plane(cluster, host, kube_proxy.as_ref());
-    let answers = parallel::map(&control_planes, PARALLEL, ask_static_pods);
+    let answers = parallel::map(&control_planes, parallel::HOSTS, ask_static_pods);
     let of_static_pods = control_planes.iter().map(|host| format!("the static pods of {}", host.name)).zip(answers);
     let (mut drifts, mut gaps) = (Vec::new(), Vec::new());
     for (what, answer) in of_kubelets.chain(of_static_pods) {

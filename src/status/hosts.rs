@@ -17,8 +17,6 @@ use super::gap::Gap;
 /// A host that has not answered by then does not answer. Reading all of turnup takes a slow disk
 /// some seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How many hosts are asked at once.
-const PARALLEL: usize = 16;
 /// Prints the digest of turnup, then each certificate behind the name of its file. Never a key,
 /// also where both are in one file.
 const QUESTION: &str = r#"sha256sum /opt/turnup/bin/turnup 2>/dev/null
@@ -42,7 +40,7 @@ pub(super) fn ask(cluster: &Cluster) -> HostAnswers {
         Ok(inventory) => inventory.map(|inventory| inventory.hosts).unwrap_or_default(),
         Err(error) => return HostAnswers { gaps: vec![Gap::new("the hosts", error)], ..HostAnswers::default() },
     };
-    let answers = parallel::map(&hosts, PARALLEL, |host| ask_one(cluster, host));
+    let answers = parallel::map(&hosts, parallel::HOSTS, |host| ask_one(cluster, host));
     let mut found = HostAnswers::default();
     for (host, answer) in hosts.iter().zip(answers) {
         match answer {
