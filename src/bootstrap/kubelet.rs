@@ -12,11 +12,10 @@ use crate::config::{ComponentName, Destination};
 use crate::error::{Error, Result};
 use crate::inventory::Role;
 use crate::node::Facts;
-use crate::node::boot_config;
 use crate::node::firewall;
 use crate::node::layout;
 use crate::node::node_config::{
-    API_UNIT, BACKUP_TIMER, BOOT_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content, FIREWALL_UNIT, File, HEALTHCHECK_UNIT,
+    AGENT_UNIT, API_UNIT, BACKUP_TIMER, CONTAINERD, CSR_APPROVER_UNIT, Content, FIREWALL_UNIT, File, HEALTHCHECK_UNIT,
     MOUNTS_UNIT, PROXY_AUTHORITY, TRUST_UNIT, Unit,
 };
 
@@ -69,6 +68,14 @@ impl Agents<'_> {
         let group = self.target.group_name().unwrap_or(alone);
         let subject = OverrideSubject { host: self.target.name, role: self.target.role.name(), group };
         Configuration { settings: self.settings(), component: ComponentName::Kubelet, subject }
+    }
+
+    /// How often the agent defragments this host's member of etcd, as a flag says it; empty for
+    /// never.
+    fn defragment_every(&self) -> String {
+        let every = self.settings().control_plane.etcd_defragment_interval;
+        let every = every.filter(|every| self.target.role == Role::ControlPlane && !every.is_zero());
+        every.map_or_else(String::new, |every| format!("{}s", every.as_secs()))
     }
 
     /// `KubeletConfiguration` with every setting that turnup decides.
@@ -211,7 +218,6 @@ impl Agents<'_> {
             lowers_oom_score => self.facts.lowers_oom_score,
             mounts => &self.mounts,
             mounts_unit => MOUNTS_UNIT,
-            boot_file => boot_config::FILE,
             api_here => self.api_here.map(|address| address.to_string()),
             api_port => self.settings().api_port,
             version => self.cluster.version(),
@@ -221,6 +227,7 @@ impl Agents<'_> {
             backup_seconds => self.backup().map(|settings| settings.interval.as_secs()),
             rules => FIREWALL_FILE,
             loaded => firewall::LOADED,
+            defragment => self.defragment_every(),
         };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = template::render(&self.cluster.source, &format!("templates/bootstrap/{name}"), &context)?;
@@ -270,13 +277,11 @@ impl Agents<'_> {
         if self.backup().is_some() {
             units.push(unit(BACKUP_TIMER, &[])?);
         }
-        // A host that joins by itself has a unit for this from its user data.
-        if self.target.host.is_some() {
-            units.push(unit(BOOT_UNIT, &[])?);
-        }
         if self.approver.is_some() {
             units.push(unit(CSR_APPROVER_UNIT, &[])?);
         }
+        // Last: what it looks after runs before its first look.
+        units.push(unit(AGENT_UNIT, &[])?);
         Ok(units)
     }
 }

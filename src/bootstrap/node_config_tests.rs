@@ -11,7 +11,7 @@ use super::super::usual_facts::usual_facts;
 use super::*;
 use crate::artifacts::{Lock, ResolvedArtifacts, Sources};
 use crate::config::{Settings, TreeSource};
-use crate::node::node_config::{API_UNIT, BOOT_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
+use crate::node::node_config::{AGENT_UNIT, API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
 
 const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
@@ -175,7 +175,7 @@ fn a_disk_of_etcds_own_is_mounted_before_kubelet_and_nothing_else_changes() {
                 "turnup-mounts.service",
                 HEALTHCHECK_UNIT,
                 "kubelet.service",
-                BOOT_UNIT
+                AGENT_UNIT
             ]
         );
     });
@@ -202,7 +202,7 @@ fn each_of_several_control_plane_hosts_reaches_its_own_api_server() {
         let order: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
         assert_eq!(
             order,
-            ["containerd.service", FIREWALL_UNIT, API_UNIT, HEALTHCHECK_UNIT, "kubelet.service", BOOT_UNIT]
+            ["containerd.service", FIREWALL_UNIT, API_UNIT, HEALTHCHECK_UNIT, "kubelet.service", AGENT_UNIT]
         );
         insta::assert_snapshot!(units[2].text);
         inventory.api.internal_host = Some("api.example.com".into());
@@ -224,10 +224,12 @@ fn where_hosts_join_by_themselves_the_control_plane_approves_their_requests() {
         let (with, secrets) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
         let new: Vec<&str> =
             with.units.iter().filter(|unit| !without.units.contains(unit)).map(|unit| &*unit.name).collect();
-        assert_eq!(new, [CSR_APPROVER_UNIT]);
-        assert_eq!(with.units.last().unwrap().name, CSR_APPROVER_UNIT, "after kubelet");
+        assert_eq!(new, [CSR_APPROVER_UNIT, AGENT_UNIT], "which starts after it");
+        let last: Vec<&str> = with.units.iter().rev().take(3).map(|unit| unit.name.as_str()).collect();
+        assert_eq!(last, [AGENT_UNIT, CSR_APPROVER_UNIT, "kubelet.service"], "the last one first");
         let version = configs.cluster.version();
-        insta::assert_snapshot!(with.units.last().unwrap().text.replace(version, "(the sha256 of turnup)"));
+        let approver = &with.units[with.units.len() - 2];
+        insta::assert_snapshot!(approver.text.replace(version, "(the sha256 of turnup)"));
         let new: Vec<&File> = with.files.iter().filter(|file| !without.files.contains(file)).collect();
         assert_eq!((new.len(), &*new[0].path, new[0].mode), (1, "/etc/kubernetes/csr-approver.conf", 0o600));
         assert!(secrets["csr-approver.conf"].contains("https://127.0.0.1:6443"), "the API server beside it");

@@ -9,9 +9,10 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use crate::bootstrap::{Policy, run_csr_approver, sign_credential};
+use crate::config::parse_duration;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Facts, NodeConfig, balancer, boot_config, diff, down, healthcheck, join, layout, mounts, up};
+use crate::node::{Facts, NodeConfig, agent, balancer, boot_config, diff, down, healthcheck, join, layout, mounts, up};
 
 use super::{Printer, node_backup};
 
@@ -43,6 +44,15 @@ enum Command {
     Healthcheck(Healthcheck),
     /// Take, list, verify and hand over backups of this host's member of etcd
     Backup(node_backup::Args),
+    /// Compare this host with its node config every minute and put right what it lost, until stopped:
+    /// what a unit does on every host
+    Agent {
+        /// Defragment this host's member of etcd so often, one member of the cluster at a time
+        #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
+        defragment_every: Option<Duration>,
+        #[command(subcommand)]
+        command: Option<AgentCommand>,
+    },
     /// Wait until kubelet has its certificate, and remove the token with which it asked for it
     FinishJoin {
         /// How long to wait
@@ -63,6 +73,12 @@ enum Command {
         #[arg(long)]
         boot: bool,
     },
+}
+
+#[derive(Clone, Copy, Debug, clap::Subcommand)]
+enum AgentCommand {
+    /// Print how the host stands by its agent, and what that repaired since the host booted
+    Status,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -90,6 +106,11 @@ fn parse_group(text: &str) -> std::result::Result<(String, String), String> {
         Some((group, prefix)) if !group.is_empty() && !prefix.is_empty() => Ok((group.to_owned(), prefix.to_owned())),
         _ => Err("expected GROUP=PREFIX".to_owned()),
     }
+}
+
+fn parse_interval(text: &str) -> std::result::Result<Duration, String> {
+    let interval = parse_duration(text).filter(|interval| !interval.is_zero());
+    interval.ok_or_else(|| "expected a duration above zero, such as 24h".to_owned())
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -144,6 +165,17 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         Command::Balancer(ref args) => {
             let Balancer { config, status } = args.clone();
             balancer::run(&balancer::BalancerOptions { config, status }, &mut std::io::stdout().lock())
+        }
+        Command::Agent { command: None, defragment_every } => {
+            agent::run(defragment_every, &mut std::io::stdout().lock())
+        }
+        Command::Agent { command: Some(AgentCommand::Status), .. } => {
+            let status = agent::AgentStatus::read()?;
+            if printer.is_json() {
+                printer.json(&serde_json::to_value(&status).context("cannot write the status")?)
+            } else {
+                printer.line(&status.render())
+            }
         }
         Command::FinishJoin { seconds } => join::finish(Duration::from_secs(seconds)),
         Command::Healthcheck(ref args) => {

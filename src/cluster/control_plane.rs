@@ -2,6 +2,7 @@
 //! read here; `bootstrap::control_plane` acts on them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::config::Settings;
 use crate::error::Result;
@@ -33,6 +34,8 @@ pub struct ControlPlaneSettings {
     pub service_account_issuer: String,
     pub scheduler_strategy: String,
     pub scheduler_config_file: String,
+    /// Zero for never.
+    pub etcd_defragment_interval: Option<Duration>,
 }
 
 /// The levels of the Pod Security Standards (`privileged`, `baseline`, `restricted`) that count
@@ -87,6 +90,7 @@ impl ControlPlaneSettings {
             service_account_issuer: settings.get(&api_server("service_account_issuer"))?,
             scheduler_strategy: settings.get("phase2.scheduler.strategy")?,
             scheduler_config_file: settings.get("phase2.scheduler.config_file")?,
+            etcd_defragment_interval: settings.get_duration("phase2.etcd.defragment_interval")?,
         })
     }
 }

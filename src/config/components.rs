@@ -221,6 +221,10 @@ fn check_values(facts: &Values<'_, '_>) -> Vec<Problem> {
         let name = "phase2.kubelet.image_maximum_gc_age";
         problems.push(Problem::of(name, "it must be longer than 2m, the least age at which images are deleted, or 0s"));
     }
+    if within("phase2.etcd.defragment_interval", Duration::from_hours(1)) {
+        let why = "it must be at least 1h, or 0s: a member stands still while it is defragmented";
+        problems.push(Problem::of("phase2.etcd.defragment_interval", why));
+    }
     for name in ["phase2.kubelet.shutdown_grace_period", "phase2.kubelet.shutdown_grace_period_critical"] {
         if within(name, Duration::from_secs(1)) {
             problems.push(Problem::of(name, "it must be at least 1s, or 0s"));

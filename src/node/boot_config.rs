@@ -1,5 +1,5 @@
 //! `turnup node up --boot`: what user data left on this host, filled with what only this host
-//! knows, or what an operator brought to it last, applied at every boot without an operator.
+//! knows, or what was applied to it since, applied at every boot without an operator.
 //!
 //! User data is one for all hosts of a group. What differs between them is a closed list of
 //! [`Placeholder`]s; everything else is fixed in the node config that it carries. Nothing here
@@ -21,7 +21,7 @@ use crate::inventory::is_label;
 
 use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
-use super::{Facts, fetch, join, mounts};
+use super::{Facts, fetch, join};
 
 /// What user data leaves on the host.
 pub(crate) const FILE: &str = "/var/lib/turnup/boot-config.json";
@@ -134,9 +134,6 @@ impl From<&Facts> for Expected {
 /// Makes this host what its user data says, or, when something newer was applied to it since, what
 /// that says. One [`NodeEvent`](super::NodeEvent) a line goes to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
-    if !Path::new(FILE).exists() {
-        return run_applied(out);
-    }
     let boot: BootConfig = document::parse(FILE, &input::read_text(Path::new(FILE), input::DOCUMENT)?)?;
     fetch::fetch_missing(&find_delivery(&boot)?.node_config, &boot.artifacts_url, out)?;
     {
@@ -146,20 +143,6 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
         up::run_alone(find_delivery(&boot)?, Trigger::Boot, out)?;
     }
     if boot.bootstrap_kubeconfig.is_some() { join::finish(join::APPROVED) } else { Ok(()) }
-}
-
-/// Brings a host without user data back to what was applied to it last. A run that is under way
-/// does the same or more. Only an operator can bring a secret that was lost.
-fn run_applied(out: &mut dyn Write) -> Result<()> {
-    let Some(node_config) = NodeConfig::read_applied()? else { return Ok(()) };
-    // The unit of the disks waits for one that comes late; a wait here would keep the lock.
-    if let Some(missing) = mounts::find_differences(&node_config.mounts)?.first() {
-        return Err(Error::transient(format!("{} is not mounted yet", missing.name))
-            .hint("systemctl status turnup-mounts; this unit tries again by itself"));
-    }
-    let Some(_turn) = up::try_turn()? else { return Ok(()) };
-    let delivery = Delivery { node_config, secrets: BTreeMap::new(), bootstrap_kubeconfig: None };
-    up::run_alone(delivery, Trigger::Boot, out)
 }
 
 /// What was applied last counts more than what the host began with. A host that has no certificate,

@@ -10,15 +10,31 @@ use crate::change::{Change, Verb};
 use crate::error::Result;
 use crate::input;
 
+use super::digests::Digests;
 use super::layout::{self, unit_file};
 use super::line_diff::line_diff;
 use super::node_config::{Binary, Content, Directory, File, Image, NodeConfig, Unit};
 use super::restore_log::{RestoreEntry, RestoreLog};
-use super::{firewall, hosts_file, join, mounts, packages, systemd, task, yaml};
+use super::{firewall, hosts_file, join, mounts, packages, systemd, task, up, yaml};
 
 /// What differs, in the order in which `turnup node up` would correct it; nothing when there is
 /// nothing to do.
 pub(crate) fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
+    let mut further = superseded(node_config)?;
+    if up::is_unfinished() {
+        further.push(Change::new(Verb::Delete, "file", up::UNFINISHED));
+    }
+    find(node_config, further, &Digests::default())
+}
+
+/// What the host lost or had changed since this node config was applied to it. What an earlier
+/// configuration left is no loss.
+pub(super) fn find_losses(node_config: &NodeConfig, digests: &Digests) -> Result<Vec<Change>> {
+    find(node_config, Vec::new(), digests)
+}
+
+/// All that differs, and what is to go besides.
+fn find(node_config: &NodeConfig, further: Vec<Change>, digests: &Digests) -> Result<Vec<Change>> {
     let mut changes = mounts::find_differences(&node_config.mounts)?;
     let missing = packages::find_missing(&node_config.packages)?;
     changes.extend(missing.iter().map(|package| Change::new(Verb::Create, "package", package)));
@@ -42,13 +58,13 @@ pub(crate) fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> 
     for directory in &node_config.directories {
         changes.extend(directory_difference(directory));
     }
-    for (binary, verb) in node_config.binaries.iter().zip(binaries(&node_config.binaries)?) {
+    for (binary, verb) in node_config.binaries.iter().zip(binaries(&node_config.binaries, digests)?) {
         changes.extend(verb.map(|verb| Change::new(verb, "binary", &binary.path)));
     }
     for file in node_config.files.iter().filter(|file| file.is_wanted()) {
-        changes.extend(file_difference(file)?);
+        changes.extend(file_difference(file, digests)?);
     }
-    changes.extend(superseded(node_config)?);
+    changes.extend(further);
     let touched: BTreeSet<String> = changes.iter().map(|change| change.name.clone()).collect();
     let others = node_config.find_restarts(|path| touched.contains(path));
     changes.extend(
@@ -130,21 +146,21 @@ fn unit_differences(unit: &Unit, touched: &BTreeSet<String>) -> Vec<Change> {
 }
 
 /// Reading some hundred megabytes is the longest part, so every binary gets a thread.
-fn binaries(binaries: &[Binary]) -> Result<Vec<Option<Verb>>> {
+fn binaries(binaries: &[Binary], digests: &Digests) -> Result<Vec<Option<Verb>>> {
     std::thread::scope(|scope| {
         let look = |binary: &Binary| -> Result<Option<Verb>> {
             let path = Path::new(&binary.path);
             if !path.exists() {
                 return Ok(Some(Verb::Create));
             }
-            Ok((task::digest_of(path)? != binary.sha256).then_some(Verb::Update))
+            Ok((digests.of(path)? != binary.sha256).then_some(Verb::Update))
         };
         let threads: Vec<_> = binaries.iter().map(|binary| scope.spawn(move || look(binary))).collect();
         threads.into_iter().map(task::join).collect()
     })
 }
 
-fn file_difference(file: &File) -> Result<Option<Change>> {
+fn file_difference(file: &File, digests: &Digests) -> Result<Option<Change>> {
     let path = Path::new(&file.path);
     let (kind, name) = match layout::static_pod(&file.path) {
         Some(pod) => ("static pod", pod),
@@ -161,7 +177,7 @@ fn file_difference(file: &File) -> Result<Option<Change>> {
     if file.initial {
         return Ok(None);
     }
-    if task::digest_of(path)? == task::wanted_digest(file)? {
+    if digests.of(path)? == task::wanted_digest(file)? {
         let lines = attributes(&file.path, file.mode, task::owner_of(file)?);
         return Ok(lines.map(|lines| Change::new(Verb::Update, kind, name).with_lines(lines)));
     }

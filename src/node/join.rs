@@ -31,7 +31,11 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// token, and puts the kubeconfig of the node config in the place of the one that kubelet has
 /// written: from then on a changed address of the API reaches kubelet.
 pub(crate) fn finish(limit: Duration) -> Result<()> {
-    finish_at(Path::new(facts::CLIENT_CERTIFICATE), Path::new(BOOTSTRAP_KUBECONFIG), limit)?;
+    finish_at(Path::new(facts::CLIENT_CERTIFICATE), Path::new(BOOTSTRAP_KUBECONFIG), limit, settle_kubeconfig)
+}
+
+/// The kubeconfig of the node config, where one was applied.
+fn settle_kubeconfig() -> Result<()> {
     let Some(node_config) = NodeConfig::read_applied()? else { return Ok(()) };
     let mut files = node_config.files.iter();
     let Some(file) = files.find(|file| file.path == KUBELET_KUBECONFIG) else { return Ok(()) };
@@ -39,7 +43,8 @@ pub(crate) fn finish(limit: Duration) -> Result<()> {
     task::ensure_file(&node_config, file, &BTreeMap::new()).map(drop)
 }
 
-fn finish_at(certificate: &Path, token: &Path, limit: Duration) -> Result<()> {
+/// The token goes last: while it is there, the host's agent leaves the join alone.
+fn finish_at(certificate: &Path, token: &Path, limit: Duration, settle: impl Fn() -> Result<()>) -> Result<()> {
     let since = Instant::now();
     while !facts::is_valid_certificate(certificate) {
         if since.elapsed() > limit {
@@ -47,6 +52,7 @@ fn finish_at(certificate: &Path, token: &Path, limit: Duration) -> Result<()> {
         }
         signals::sleep(POLL_INTERVAL)?;
     }
+    settle()?;
     if token.exists() {
         fs_err::remove_file(token)?;
     }
@@ -110,7 +116,7 @@ mod tests {
         };
         let kubeconfig = json!({"clusters": [{"cluster": {"server": "https://10.0.0.1:6443"}}], "users": []});
         fs_err::write(&token, yaml::render(&kubeconfig)).unwrap();
-        let finish = || finish_at(&certificate, &token, Duration::ZERO);
+        let finish = || finish_at(&certificate, &token, Duration::ZERO, || Ok(()));
         let error = finish().unwrap_err();
         let expected = "this host does not reach the API server at https://10.0.0.1:6443";
         assert!(error.message() == expected && token.exists(), "{}", error.message());

@@ -1,5 +1,5 @@
 //! What runs on a host: `turnup node up` makes it what its node config says, `turnup node down`
-//! what it was before, `turnup node facts` tells what it is.
+//! what it was before, `turnup node facts` tells what it is, and `turnup node agent` keeps it so.
 //!
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in
 //! [`NodeConfig`]. It speaks to no other host, but at a boot by user data to the place that has its
@@ -7,9 +7,11 @@
 //! servers. It needs nothing on the host but Linux and systemd.
 
 pub(crate) mod backup;
+pub(crate) mod agent;
 pub(crate) mod balancer;
 pub(crate) mod boot_config;
 pub(crate) mod diff;
+mod digests;
 mod disk;
 pub(crate) mod down;
 mod event;

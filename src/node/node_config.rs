@@ -22,8 +22,8 @@ pub(crate) const SCHEMA: &str = "turnup.node-config/1";
 pub(crate) const HOST_FILE: &str = "/var/lib/turnup/node-config.json";
 /// The unit that mounts [`NodeConfig::mounts`] at every boot.
 pub(crate) const MOUNTS_UNIT: &str = "turnup-mounts.service";
-/// The unit that brings the host back to its node config at every boot.
-pub(crate) const BOOT_UNIT: &str = "turnup-boot.service";
+/// The unit that keeps the host as its node config says.
+pub(crate) const AGENT_UNIT: &str = "turnup-agent.service";
 /// The unit with which one of several control-plane hosts reaches its own API server at the address
 /// of all of them.
 pub(crate) const API_UNIT: &str = "turnup-api.service";

@@ -20,7 +20,7 @@ use super::facts;
 use super::kubelet_watch::KubeletWatch;
 use super::layout::{self, BOOTSTRAP_KUBECONFIG, CTR, UNITS, unit_file};
 use super::node_config::{
-    BOOT_UNIT, Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Runtime, Unit, count_early,
+    AGENT_UNIT, Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Runtime, Unit, count_early,
 };
 use super::restore_log::{self, RestoreEntry, RestoreLog};
 use super::static_pod::{self, pod_log};
@@ -34,6 +34,9 @@ const HEALTH: Duration = Duration::from_mins(3);
 const ANOTHER_RUN: Duration = Duration::from_mins(5);
 /// Gone with a restart of the host, like its holder.
 pub(super) const LOCK: &str = "/run/turnup-node.lock";
+/// There while what an operator brought is not applied to the end: what was applied before is not
+/// put back then, for the host may be on its way to another version.
+pub(super) const UNFINISHED: &str = "/var/lib/turnup/unfinished";
 
 /// What is sent to `turnup node up` on standard input.
 #[derive(Deserialize, Serialize)]
@@ -64,6 +67,8 @@ pub(super) enum Trigger {
     /// The host has booted. What was brought to it since stays, because what a host begins with
     /// knows nothing of it; health takes other hosts, which may boot at the same time.
     Boot,
+    /// The host's agent puts right what was applied last; the rest as at a boot.
+    Agent,
 }
 
 /// The same for the holder of this host's lock.
@@ -98,6 +103,11 @@ pub(super) fn take_turn() -> Result<fs_err::File> {
     Err(Error::transient("another `turnup node up` or `down` works on this host and does not end"))
 }
 
+/// Whether an operator's run began here and did not come to its end.
+pub(super) fn is_unfinished() -> bool {
+    Path::new(UNFINISHED).exists()
+}
+
 /// The same lock, if it is free.
 pub(super) fn try_turn() -> Result<Option<fs_err::File>> {
     let file = open_lock()?;
@@ -127,6 +137,9 @@ impl NodeSetup<'_> {
         self.node_config.users.iter().try_for_each(task::require_user)?;
         // Before the first effect: what there is to be put back.
         RestoreLog::record(self.node_config)?;
+        if trigger == Trigger::Operator {
+            task::write_atomic(Path::new(UNFINISHED), b"turnup up (brings this host to its node config)\n", 0o600, 0)?;
+        }
         self.remove_halves()?;
         self.mount_disks()?;
         self.install_packages()?;
@@ -147,7 +160,7 @@ impl NodeSetup<'_> {
         }
         match trigger {
             Trigger::Operator => self.import_beside(&later)?,
-            Trigger::Boot => self.import_images(&later)?,
+            Trigger::Boot | Trigger::Agent => self.import_images(&later)?,
         }
         self.remember()?;
         self.report(&NodeEvent::Done(self.changed.len()))
@@ -160,7 +173,7 @@ impl NodeSetup<'_> {
         let files = files.chain(node_config.binaries.iter().map(|binary| binary.path.as_str()));
         let stamp = |image: &Image| layout::import_stamp(&node_config.runtime.root, &image.sha256);
         let stamps: Vec<PathBuf> = node_config.images.iter().map(stamp).collect();
-        let others = [HOST_FILE, BOOTSTRAP_KUBECONFIG].map(Path::new);
+        let others = [HOST_FILE, UNFINISHED, BOOTSTRAP_KUBECONFIG].map(Path::new);
         let dirs = [task::USERS, UNITS, restore_log::SAVED].map(|dir| Path::new(dir).join("any"));
         let paths = files.map(Path::new).chain(others).chain(dirs.iter().chain(&stamps).map(PathBuf::as_path));
         task::remove_temporary(paths)
@@ -310,8 +323,8 @@ impl NodeSetup<'_> {
         self.note(changed, &path)?;
         systemctl(&["daemon-reload"])?;
         systemctl(&["enable", "--quiet", &unit.name])?;
-        if trigger == Trigger::Boot && unit.name == BOOT_UNIT {
-            // The run at boot is this unit: it would wait for its own end.
+        if trigger == Trigger::Agent && unit.name == AGENT_UNIT {
+            // This run is the agent's: it would end itself in the middle of its work.
             return Ok(());
         }
         let before = self.before.and_then(|before| before.units.iter().find(|before| before.name == unit.name));
@@ -361,7 +374,11 @@ impl NodeSetup<'_> {
     /// to the end.
     fn remember(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(self.node_config).context("cannot write the node config")?;
-        task::write_atomic(Path::new(HOST_FILE), text.as_bytes(), 0o600, 0)
+        task::write_atomic(Path::new(HOST_FILE), text.as_bytes(), 0o600, 0)?;
+        if is_unfinished() {
+            failpoint::around(format_args!("remove {UNFINISHED}"), || fs_err::remove_file(UNFINISHED))?;
+        }
+        Ok(())
     }
 
     fn note(&mut self, changed: bool, what: &str) -> Result<()> {
@@ -481,7 +498,7 @@ fn wait_for_health(health: &Health) -> Result<()> {
 }
 
 /// One health check of this host: nothing where it passes, else what is wrong.
-fn ask(url: &str) -> std::result::Result<(), String> {
+pub(super) fn ask(url: &str) -> std::result::Result<(), String> {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(Duration::from_secs(2)))
         // It is on this host, whatever proxy leads elsewhere.

@@ -1,5 +1,5 @@
-//! What the hosts themselves are asked: their certificates, and whether they have this turnup. One
-//! question a host, all at once.
+//! What the hosts themselves are asked: how their agents stand, their certificates, and whether they
+//! have this turnup. One question a host, all at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,15 +11,20 @@ use crate::error::Result;
 use crate::inventory::Host;
 use crate::parallel;
 
+use super::agents::HostAgent;
 use super::certificates::{self, Certificate};
 use super::gap::Gap;
 
 /// A host that has not answered by then does not answer. Reading all of turnup takes a slow disk
 /// some seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Prints the digest of turnup, then each certificate behind the name of its file. Never a key,
-/// also where both are in one file.
-const QUESTION: &str = r#"sha256sum /opt/turnup/bin/turnup 2>/dev/null
+/// Prints whether the agent of a node runs and its status, each on a line, the digest of turnup,
+/// then each certificate behind the name of its file. Never a key, also where both are in one file.
+const QUESTION: &str = r#"if [ -e /var/lib/turnup/node-config.json ]; then
+  echo "agent $(systemctl is-active turnup-agent.service)"
+  echo "agent-status $(cat /run/turnup/agent.json 2>/dev/null)"
+fi
+sha256sum /opt/turnup/bin/turnup 2>/dev/null
 for file in /etc/kubernetes/*/*.crt /var/lib/kubelet/pki/kubelet-client-current.pem; do
   [ -f "$file" ] || continue
   echo "file $file"
@@ -29,6 +34,7 @@ done"#;
 /// What the hosts said.
 #[derive(Debug, Default)]
 pub(super) struct HostAnswers {
+    pub(super) agents: Vec<HostAgent>,
     pub(super) certificates: Vec<Certificate>,
     pub(super) same_turnup: BTreeMap<String, bool>,
     pub(super) gaps: Vec<Gap>,
@@ -57,8 +63,15 @@ fn ask_one(cluster: &Cluster, host: &Host) -> Result<String> {
 
 impl HostAnswers {
     fn add(&mut self, host: &str, said: &str, version: &str) {
-        let mut parts = said.split("file /");
-        let turnup = parts.next().unwrap_or_default().split_whitespace().next();
+        let mut parts = said.split("\nfile /");
+        let head: Vec<&str> = parts.next().unwrap_or_default().lines().collect();
+        let of_agent = |word: &str| head.iter().find_map(|line| line.strip_prefix(word));
+        let agent = of_agent("agent ").map(|state| (state, of_agent("agent-status ").unwrap_or_default()));
+        match agent.map(|(state, status)| HostAgent::read(host, state, status)).transpose() {
+            Ok(agent) => self.agents.extend(agent),
+            Err(error) => self.gaps.push(Gap::new(host, error)),
+        }
+        let turnup = head.iter().filter(|line| !line.starts_with("agent")).find_map(|line| line.split(' ').next());
         if let Some(digest) = turnup {
             self.same_turnup.insert(host.to_owned(), digest == version);
         }
@@ -66,5 +79,24 @@ impl HostAnswers {
             let (file, pem) = part.split_once('\n').unwrap_or((part, ""));
             self.certificates.extend(certificates::read(host, &format!("/{file}"), pem.as_bytes(), Timestamp::now()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_of_a_host_is_taken_apart() {
+        let status = r#"{"schema":"turnup.agent-status/1","state":"as-declared","problems":[],"repairs":[{"at":"2026-01-02T03:04:05Z","losses":["file /etc/a is missing"]}]}"#;
+        let mut answers = HostAnswers::default();
+        answers.add("w0", &format!("agent active\nagent-status {status}\nabc  /opt/turnup/bin/turnup\n"), "abc");
+        answers.add("w1", "abd  /opt/turnup/bin/turnup\nfile /etc/kubernetes/pki/ca.crt\n", "abc");
+        answers.add("w2", "agent inactive\nagent-status \n", "abc");
+        answers.add("w3", "agent active\nagent-status {}\n", "abc");
+        let runs: Vec<(&str, bool)> = answers.agents.iter().map(|agent| (agent.host.as_str(), agent.runs)).collect();
+        assert_eq!(runs, [("w0", true), ("w2", false)]);
+        assert_eq!(answers.same_turnup, BTreeMap::from([("w0".to_owned(), true), ("w1".to_owned(), false)]));
+        assert_eq!(answers.gaps.len(), 1, "what w3 says is no status");
     }
 }

@@ -5,6 +5,7 @@
 //! it becomes a gap, with the reason.
 
 mod backups;
+mod agents;
 mod certificate_list;
 mod certificates;
 mod components;
@@ -31,6 +32,7 @@ use crate::inventory::Host;
 use crate::state::{Credential, Holder, Store};
 
 pub(crate) use backups::BackupStatus;
+pub(crate) use agents::HostAgent;
 pub(crate) use certificate_list::{CertificateList, ListedCertificate};
 pub(crate) use certificates::{Certificate, CertificateLife};
 pub(crate) use components::ComponentDrift;
@@ -75,6 +77,8 @@ pub(crate) struct Status {
     pub drifts: Option<Vec<ComponentDrift>>,
     /// How backups of etcd stand; nothing where none are taken or the hosts were not asked.
     pub backup: Option<BackupStatus>,
+    /// The agents of the hosts that answered.
+    pub agents: Vec<HostAgent>,
     /// Every certificate here and on the hosts that answered.
     pub certificates: Vec<Certificate>,
     /// Credentials that were issued besides the administrator's and have not expired, the oldest
@@ -138,6 +142,7 @@ impl Status {
             Ok(None) => {}
             Err(error) => status.gaps.push(Gap::new("the API", error)),
         }
+        status.agents = hosts.agents;
         status.certificates.extend(hosts.certificates);
         status.versions.same_turnup_on = hosts.same_turnup;
         status.gaps.extend(hosts.gaps);
@@ -209,6 +214,7 @@ impl Status {
             addons: None,
             drifts: None,
             backup: None,
+            agents: Vec::new(),
             certificates,
             credentials,
             join_tokens,

@@ -37,6 +37,7 @@ pub(crate) fn render(status: &Status) -> String {
     }
     parts.extend(status.drifts.as_deref().map(drifts));
     parts.extend(status.backup.as_ref().map(backup));
+    parts.push(agents(status));
     parts.push(certificates(&status.certificates));
     parts.push(tokens(&status.join_tokens));
     parts.push(people(status));
@@ -106,6 +107,14 @@ fn drifts(drifts: &[ComponentDrift]) -> String {
     };
     let lines: Vec<String> = drifts.iter().map(line).collect();
     format!("components that do not run as declared:\n{}", listed(&lines, "values"))
+}
+
+/// Hosts whose agent does not run, or has something to tell; nothing while all is well.
+fn agents(status: &Status) -> String {
+    let news = status.agents.iter().flat_map(|agent| agent.news(status.at));
+    // The host said some of it.
+    let lines: Vec<String> = news.map(|line| terminal::line(&line).into_owned()).collect();
+    if lines.is_empty() { lines.concat() } else { format!("agents of the hosts:\n{}", listed(&lines, "lines")) }
 }
 
 /// The table of addons; nothing where there is none.

@@ -9,6 +9,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::cluster_addons::agnhost;
+use crate::cluster_agent::without_agents;
 use crate::cluster_support::Site;
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
@@ -129,16 +130,18 @@ fn hosts_reach_what_they_need(site: &Site) {
 /// One rule is lost, then all of them: both are shown and restored. After a restart of the host's
 /// own nftables.service, systemd loads turnup's rules again.
 fn changed_rules_are_restored(site: &Site) {
-    site.in_host(CONTROL_PLANE, "nft flush chain inet turnup etcd");
-    site.in_host(WORKER, "nft delete table inet turnup");
-    let plan = site.ok(&["plan"]).out;
-    for line in ["~   nftables table inet turnup", "+ \t\tip saddr"] {
-        assert!(plan.contains(line), "{line}: {plan}");
-    }
-    assert!(!plan.contains("service kubelet"), "{plan}");
-    let ran = site.up().ran();
-    let steps = [format!("bootstrap/control-plane@{CONTROL_PLANE}"), format!("bootstrap/join@{WORKER}")];
-    assert_eq!(ran, steps.into(), "and no others");
+    without_agents(site, &[CONTROL_PLANE, WORKER], || {
+        site.in_host(CONTROL_PLANE, "nft flush chain inet turnup etcd");
+        site.in_host(WORKER, "nft delete table inet turnup");
+        let plan = site.ok(&["plan"]).out;
+        for line in ["~   nftables table inet turnup", "+ \t\tip saddr"] {
+            assert!(plan.contains(line), "{line}: {plan}");
+        }
+        assert!(!plan.contains("service kubelet"), "{plan}");
+        let ran = site.up().ran();
+        let steps = [format!("bootstrap/control-plane@{CONTROL_PLANE}"), format!("bootstrap/join@{WORKER}")];
+        assert_eq!(ran, steps.into(), "and no others");
+    });
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
     // nftables.service flushes all rules by default; systemd brings these back after it, in a
     // moment of its own.

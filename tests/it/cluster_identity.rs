@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
 
+use crate::cluster_agent::without_agents;
 use crate::cluster_support::Site;
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
@@ -122,11 +123,14 @@ pub(crate) fn health_is_yes_or_no(site: &Site, control_plane: &str) {
     let mut ended = params("x", "turnup:healthcheck");
     (ended.not_before, ended.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
     let ended = ended.signed_by(&key, &issuer.unwrap()).unwrap().pem().replace("\r\n", "\n");
-    site.in_host(control_plane, &format!("cp -a {dir}/client.crt /var/tmp/kept && echo '{ended}' > {dir}/client.crt"));
-    assert_eq!((ask(&address, "/livez"), ask(&address, "/readyz")), (Some(200), Some(200)));
-    let told = "journalctl -u turnup-healthcheck | grep -q 'status 401 it does not accept the certificate'";
-    site.in_host(control_plane, told);
-    site.in_host(control_plane, &format!("cp -a /var/tmp/kept {dir}/client.crt"));
+    without_agents(site, &[control_plane], || {
+        let replace = format!("cp -a {dir}/client.crt /var/tmp/kept && echo '{ended}' > {dir}/client.crt");
+        site.in_host(control_plane, &replace);
+        assert_eq!((ask(&address, "/livez"), ask(&address, "/readyz")), (Some(200), Some(200)));
+        let told = "journalctl -u turnup-healthcheck | grep -q 'status 401 it does not accept the certificate'";
+        site.in_host(control_plane, told);
+        site.in_host(control_plane, &format!("cp -a /var/tmp/kept {dir}/client.crt"));
+    });
     assert_eq!(ask(&address, "/readyz"), Some(200));
     assert_eq!(restarts(site, control_plane), before);
 }

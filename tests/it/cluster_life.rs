@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
+use crate::cluster_agent::{a_stopped_agent_is_started, hosts_are_kept_as_their_node_config_says, without_agents};
 use crate::cluster_firewall::{hosts_reach_only_open_ports_of_this_machine, pods_reach_no_port_of_the_hosts};
 use crate::cluster_identity;
 use crate::cluster_support::{Events, Site, names_in, remove_cgroups, say, sh};
@@ -38,7 +39,7 @@ fn a_cluster_lives_and_leaves_nothing() {
         ("lost host", a_worker_lost_with_its_disk_comes_back),
         ("kubeconfig", a_damaged_kubeconfig_is_restored),
         ("people", people_are_members_of_groups_and_rbac_decides),
-        ("boot", a_host_is_brought_back_to_its_node_config_at_boot),
+        ("agent", hosts_are_brought_back_to_their_node_config),
         ("rolling update", nodes_are_drained_before_their_runtime_restarts),
         ("restart", after_a_restart_of_the_machine_it_is_the_same_cluster),
         ("shrink", a_worker_less_is_a_node_less),
@@ -180,9 +181,11 @@ fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     site.ok(&["config", "set", "phase2.max_pods=100"]);
 
     let in_host = |script: &str| site.in_host(FIRST, script);
-    in_host("cp /etc/containerd/config.toml /var/tmp/kept && echo '# foreign' >>/etc/containerd/config.toml");
-    refused("it-worker-0: change file /etc/containerd/config.toml");
-    in_host("cp /var/tmp/kept /etc/containerd/config.toml");
+    without_agents(site, &[FIRST], || {
+        in_host("cp /etc/containerd/config.toml /var/tmp/kept && echo '# foreign' >>/etc/containerd/config.toml");
+        refused("it-worker-0: change file /etc/containerd/config.toml");
+        in_host("cp /var/tmp/kept /etc/containerd/config.toml");
+    });
 
     site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=3"]);
     refused("the cluster does not have coredns");
@@ -301,15 +304,10 @@ fn people_are_members_of_groups_and_rbac_decides(site: &Site) {
     assert_eq!(site.up().ran(), BTreeSet::new());
 }
 
-/// What a boot starts, with files that were lost or edited.
-fn a_host_is_brought_back_to_its_node_config_at_boot(site: &Site) {
-    for host in [CONTROL_PLANE, SECOND] {
-        site.in_host(host, "systemctl is-enabled turnup-boot.service");
-        site.in_host(host, "rm /etc/crictl.yaml && echo '# edited' >>/var/lib/kubelet/config.yaml");
-        site.in_host(host, "systemctl restart turnup-boot.service");
-        site.in_host(host, "test -s /etc/crictl.yaml && ! grep '# edited' /var/lib/kubelet/config.yaml");
-        site.in_host(host, "journalctl --unit=turnup-boot.service --output=cat | grep /etc/crictl.yaml");
-    }
+fn hosts_are_brought_back_to_their_node_config(site: &Site) {
+    hosts_are_kept_as_their_node_config_says(site, &[CONTROL_PLANE, SECOND]);
+    assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+    a_stopped_agent_is_started(site, SECOND);
     assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST, SECOND]);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
 }

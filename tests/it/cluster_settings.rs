@@ -11,6 +11,7 @@ use turnup::component::{find_flag, is_same};
 use turnup::config::{Assignment, ComponentName, Destination, Settings, TreeSource, flag_text};
 use turnup::exec::Run;
 
+use crate::cluster_agent::without_agents;
 use crate::cluster_reset::on_host;
 use crate::cluster_support::Site;
 
@@ -116,6 +117,7 @@ const LEFT_OUT: &[&str] = &[
 /// Settings that become more than one value, or another one than they say.
 const FURTHER: &[(&str, &str)] = &[
     ("phase2.kubelet.node_labels", "environment=staging"),
+    ("phase2.etcd.defragment_interval", "1h"),
     ("phase2.apiserver.oidc_issuer_url", "https://sso.example.com"),
     ("phase2.apiserver.oidc_client_id", "turnup"),
     ("phase2.apiserver.oidc_username_claim", "email"),
@@ -387,14 +389,15 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 fn a_component_that_does_not_run_as_declared_is_named(site: &Site) {
     assert_eq!(find_drifts(site), Vec::<Value>::new(), "all that is declared is in effect");
-    on_host(site, WORKER, "sed --in-place 's/^podPidsLimit: .*/podPidsLimit: 4000/' /var/lib/kubelet/config.yaml");
-    on_host(site, WORKER, "systemctl restart kubelet");
-    wait_until("the edited value", || find_drifts(site).iter().any(|drift| drift["effective"] == "4000"));
-    let drifts = find_drifts(site);
+    let drifts = without_agents(site, &[WORKER], || {
+        on_host(site, WORKER, "sed --in-place 's/^podPidsLimit: .*/podPidsLimit: 4000/' /var/lib/kubelet/config.yaml");
+        on_host(site, WORKER, "systemctl restart kubelet");
+        wait_until("the edited value", || find_drifts(site).iter().any(|drift| drift["effective"] == "4000"));
+        find_drifts(site)
+    });
     assert_eq!(drifts.len(), 1, "{drifts:?}");
     assert_eq!([&drifts[0]["node"], &drifts[0]["component"], &drifts[0]["entry"]], [WORKER, "kubelet", "podPidsLimit"]);
-    // What a boot of the host does.
-    on_host(site, WORKER, "systemctl restart turnup-boot.service");
+    // The host's agent mends the file and restarts kubelet.
     let configz = format!("/api/v1/nodes/{WORKER}/proxy/configz");
     wait_until("the declared value", || {
         site.try_kubectl(&["get", "--raw", &configz]).is_ok_and(|said| said.contains("\"podPidsLimit\":2048"))
@@ -404,6 +407,8 @@ fn a_component_that_does_not_run_as_declared_is_named(site: &Site) {
 
 fn further_settings_show(site: &Site, effective: &Effective) {
     let ran = |script: &str| on_host(site, CONTROL_PLANE, script);
+    let told = || ran("journalctl --unit=turnup-agent --output=cat");
+    wait_until("a defragmentation", || told().contains("defragmented the etcd member"));
     for (flag, wanted) in [
         ("authorization-mode", "Node,RBAC,Webhook"),
         ("enable-admission-plugins", "NodeRestriction,PodNodeSelector"),

@@ -27,6 +27,7 @@ mod cloud_promises;
 mod cloud_provision;
 mod cloud_support;
 mod cluster_addons;
+mod cluster_agent;
 mod cluster_assets;
 mod cluster_backup;
 mod cluster_bare;

@@ -1,0 +1,333 @@
+//! `turnup node agent`: keeps this host as the node config says that was applied to it last.
+//!
+//! A loop without a runtime: look at the host ([`observe`]), decide ([`decide`], pure), do one
+//! thing, say how it stands ([`status`]), wait a minute. It holds the host's lock from the look to
+//! the end of the repair, and does nothing while another one has it: an operator's run and the
+//! agent never work on a host together.
+//!
+//! It repairs, and never upgrades: it knows no other node config than the applied one. What the
+//! operator's run left half done, and what only an operator can bring (a private key), it reports.
+//! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]).
+//! It never starts, stops or restarts its own unit, which would wait for its own end.
+
+mod decide;
+mod etcd;
+mod etcd_care;
+mod etcdctl;
+mod observe;
+mod status;
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::error::{Context as _, Error, Result};
+use crate::exec::signals;
+use crate::failpoint;
+
+use super::digests::Digests;
+use super::node_config::NodeConfig;
+use super::up::{self, Delivery, Trigger};
+use decide::{Attempts, Decision, Observation, decide, pause_after};
+use etcd_care::{Care, EtcdCare};
+use status::{State, StatusFile, one_line};
+
+pub(crate) use status::{AgentStatus, FILE, Repair};
+
+/// Looks after this host until a signal comes. What it finds and does goes to `out`, a line each. Its
+/// member of etcd is defragmented in the interval, if there is one.
+///
+/// # Errors
+/// That its status cannot be written, or `out`; and that it was stopped.
+pub(crate) fn run(defragment_every: Option<Duration>, out: &mut dyn Write) -> Result<()> {
+    let (start, path) = (Instant::now(), Path::new(FILE));
+    let interval = defragment_every.and_then(|every| SignedDuration::try_from(every).ok());
+    let mut agent = Agent {
+        host: &mut ThisHost { etcd: EtcdCare::new(interval), ..ThisHost::default() },
+        status: AgentStatus::read_or_default(path),
+        attempts: Attempts::default(),
+        out,
+    };
+    let mut file = StatusFile::new(path);
+    loop {
+        agent.look_after(start.elapsed(), Timestamp::now())?;
+        file.write(&agent.status)?;
+        signals::sleep(pause_after(RandomState::new().hash_one(())))?;
+    }
+}
+
+/// What the agent needs of its host.
+trait Host {
+    /// A look at it, with the lock held until `release`; `Busy` where another one has that.
+    fn observe(&mut self) -> Result<Observation>;
+    /// Puts right what the last look found.
+    fn repair(&mut self) -> Result<()>;
+    /// A round of care for its member of etcd, after a look that found nothing else.
+    fn care_for_etcd(&mut self, clock: Timestamp) -> Care;
+    /// Lets go of the lock.
+    fn release(&mut self);
+}
+
+#[derive(Default)]
+struct ThisHost {
+    digests: Digests,
+    etcd: EtcdCare,
+    turn: Option<fs_err::File>,
+    node_config: Option<NodeConfig>,
+}
+
+impl Host for ThisHost {
+    fn observe(&mut self) -> Result<Observation> {
+        self.turn = up::try_turn()?;
+        if self.turn.is_none() {
+            return Ok(Observation::Busy);
+        }
+        let (seen, node_config) = observe::observe(&self.digests)?;
+        self.node_config = node_config;
+        Ok(seen)
+    }
+
+    fn repair(&mut self) -> Result<()> {
+        let Some(node_config) = self.node_config.take() else { return Ok(()) };
+        let _inside = failpoint::within(format_args!("agent"));
+        let delivery = Delivery { node_config, secrets: BTreeMap::new(), bootstrap_kubeconfig: None };
+        up::run_alone(delivery, Trigger::Agent, &mut std::io::sink())
+    }
+
+    fn care_for_etcd(&mut self, clock: Timestamp) -> Care {
+        let _inside = failpoint::within(format_args!("agent"));
+        self.node_config.as_ref().map_or(Care::Well, |node_config| self.etcd.round(node_config, clock))
+    }
+
+    fn release(&mut self) {
+        (self.turn, self.node_config) = (None, None);
+    }
+}
+
+struct Agent<'a> {
+    host: &'a mut dyn Host,
+    status: AgentStatus,
+    attempts: Attempts,
+    out: &'a mut dyn Write,
+}
+
+impl Agent<'_> {
+    /// One look and at most one repair; `now` is counted from the agent's start.
+    fn look_after(&mut self, now: Duration, clock: Timestamp) -> Result<()> {
+        let ended = self.observe_and_act(now, clock);
+        self.host.release();
+        ended
+    }
+
+    fn observe_and_act(&mut self, now: Duration, clock: Timestamp) -> Result<()> {
+        let seen = match self.host.observe() {
+            Ok(seen) => seen,
+            // A signal ends the agent; all else is a matter of this one look.
+            Err(error) => return self.fail("the host cannot be looked at", &[], &error),
+        };
+        match decide(seen, &mut self.attempts, now) {
+            Decision::Stay(State::AsDeclared, None) => self.care_for_etcd(clock),
+            Decision::Stay(state, problem) => self.stay(state, problem),
+            Decision::Postpone(losses) => self.postpone(losses),
+            Decision::Repair(losses) => self.repair(losses, now, clock),
+        }
+    }
+
+    fn care_for_etcd(&mut self, clock: Timestamp) -> Result<()> {
+        let problem = match self.host.care_for_etcd(clock) {
+            Care::Well => None,
+            Care::Done(what) => {
+                self.tell(&what)?;
+                None
+            }
+            Care::Repaired(what) => {
+                self.tell(&format!("repaired: {what}"))?;
+                self.status.add(clock, vec![what]);
+                None
+            }
+            Care::Problem(why) => Some(one_line(&why)),
+        };
+        let state = if problem.is_some() { State::Unrepaired } else { State::AsDeclared };
+        self.stay(state, problem)
+    }
+
+    /// After a repair that failed it is known why; after one that did not last, it is to be said.
+    fn postpone(&mut self, mut losses: Vec<String>) -> Result<()> {
+        if self.status.state != State::Unrepaired {
+            let why = "it was put right and lost again: another program changes it";
+            self.tell(why)?;
+            losses.push(why.to_owned());
+            (self.status.state, self.status.problems) = (State::Unrepaired, losses);
+        }
+        Ok(())
+    }
+
+    fn stay(&mut self, state: State, problem: Option<String>) -> Result<()> {
+        // While turnup works here, what was known before says more than that.
+        if state == State::Busy && self.status.state != State::Unconfigured {
+            return Ok(());
+        }
+        let problems: Vec<String> = problem.into_iter().collect();
+        if self.status.state != state || self.status.problems != problems {
+            self.tell(state.words())?;
+            problems.iter().try_for_each(|problem| self.tell(problem))?;
+            (self.status.state, self.status.problems) = (state, problems);
+        }
+        Ok(())
+    }
+
+    fn repair(&mut self, losses: Vec<String>, now: Duration, clock: Timestamp) -> Result<()> {
+        for loss in &losses {
+            self.tell(&format!("found: {loss}"))?;
+        }
+        let repaired = self.host.repair();
+        self.attempts.note(&losses, now);
+        match repaired {
+            Ok(()) => {
+                self.tell("repaired")?;
+                self.status.add(clock, losses);
+                (self.status.state, self.status.problems) = (State::AsDeclared, Vec::new());
+                Ok(())
+            }
+            Err(error) => self.fail("a repair failed", &losses, &error),
+        }
+    }
+
+    fn fail(&mut self, what: &str, losses: &[String], error: &Error) -> Result<()> {
+        signals::check()?;
+        let why = one_line(&format!("{what}: {}", error.message()));
+        let mut problems = losses.to_vec();
+        problems.push(why.clone());
+        if self.status.state != State::Unrepaired || self.status.problems != problems {
+            self.tell(&why)?;
+            for line in error.evidence_lines() {
+                self.tell(&format!("  {line}"))?;
+            }
+        }
+        (self.status.state, self.status.problems) = (State::Unrepaired, problems);
+        Ok(())
+    }
+
+    fn tell(&mut self, line: &str) -> Result<()> {
+        writeln!(self.out, "{}", one_line(line)).context("cannot write")?;
+        self.out.flush().context("cannot write")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::*;
+
+    /// A host of these losses whose repairs end so; it notes what is done to it.
+    #[derive(Default)]
+    struct FakeHost {
+        seen: Vec<Result<Observation>>,
+        repaired: Vec<Result<()>>,
+        cared: Vec<Care>,
+        done: Vec<&'static str>,
+    }
+
+    impl Host for FakeHost {
+        fn observe(&mut self) -> Result<Observation> {
+            self.done.push("observe");
+            self.seen.remove(0)
+        }
+
+        fn repair(&mut self) -> Result<()> {
+            self.done.push("repair");
+            self.repaired.remove(0)
+        }
+
+        fn care_for_etcd(&mut self, _clock: Timestamp) -> Care {
+            if self.cared.is_empty() { Care::Well } else { self.cared.remove(0) }
+        }
+
+        fn release(&mut self) {
+            self.done.push("release");
+        }
+    }
+
+    fn lost(what: &str) -> Observation {
+        Observation::Losses(vec![what.to_owned()])
+    }
+
+    /// The status after each look, a minute apart, and what was told.
+    fn run_over(mut host: FakeHost) -> (Vec<AgentStatus>, String, Vec<&'static str>) {
+        let (looks, mut out) = (host.seen.len(), Vec::new());
+        let mut agent =
+            Agent { host: &mut host, status: AgentStatus::default(), attempts: Attempts::default(), out: &mut out };
+        let look = |look: usize| {
+            let minutes = u64::try_from(look).unwrap();
+            let clock = Timestamp::from_second(i64::try_from(minutes).unwrap() * 60).unwrap();
+            agent.look_after(Duration::from_mins(minutes), clock).unwrap();
+            agent.status.clone()
+        };
+        let statuses = (0..looks).map(look).collect();
+        (statuses, String::from_utf8(out).unwrap(), host.done)
+    }
+
+    #[test]
+    fn a_loss_is_repaired_once_and_nothing_is_said_of_a_host_that_stays_as_it_is() {
+        let well = || Ok(Observation::Losses(Vec::new()));
+        let seen = vec![well(), well(), Ok(lost("file /etc/a is missing")), well(), well()];
+        let (statuses, told, done) = run_over(FakeHost { seen, repaired: vec![Ok(())], ..FakeHost::default() });
+        assert_eq!(statuses[0], statuses[1]);
+        assert_eq!(statuses[2], statuses[4]);
+        assert_eq!(statuses[2].repairs[0].losses, ["file /etc/a is missing"]);
+        assert_eq!(told, "as its node config says\nfound: file /etc/a is missing\nrepaired\n");
+        assert_eq!(done.iter().filter(|done| **done == "repair").count(), 1);
+    }
+
+    #[test]
+    fn the_lock_is_released_after_every_look_whatever_came_of_it() {
+        let failed = || Error::permanent("ca.key was not sent");
+        let seen = vec![Ok(Observation::Busy), Err(failed()), Ok(lost("file /etc/ca.key is missing"))];
+        let (statuses, told, done) = run_over(FakeHost { seen, repaired: vec![Err(failed())], ..FakeHost::default() });
+        assert_eq!(done, ["observe", "release", "observe", "release", "observe", "repair", "release"]);
+        let last = &statuses[2];
+        assert_eq!((last.state, last.repairs.len()), (State::Unrepaired, 0));
+        assert_eq!(last.problems, ["file /etc/ca.key is missing", "a repair failed: ca.key was not sent"]);
+        assert!(told.contains("the host cannot be looked at: ca.key was not sent\n"), "{told}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_etcd_is_named_until_it_is_not_and_its_repair_is_remembered() {
+        let seen = (0..4).map(|_| Ok(Observation::Losses(Vec::new()))).collect();
+        let (full, freed) = ("etcd is full".to_owned(), "etcd was full".to_owned());
+        let cared = vec![Care::Problem(full.clone()), Care::Problem(full.clone()), Care::Repaired(freed.clone())];
+        let (statuses, told, _) = run_over(FakeHost { seen, cared, ..FakeHost::default() });
+        assert_eq!((statuses[1].state, &statuses[1].problems), (State::Unrepaired, &vec![full]));
+        assert_eq!((statuses[2].state, &statuses[2].repairs[0].losses), (State::AsDeclared, &vec![freed]));
+        assert_eq!(statuses[2], statuses[3]);
+        assert_eq!(told.matches("etcd is full").count(), 1, "{told}");
+    }
+
+    #[test]
+    fn what_does_not_last_is_named() {
+        let seen = (0..3).map(|_| Ok(lost("kernel setting a.b is not as it should be"))).collect();
+        let (statuses, told, done) = run_over(FakeHost { seen, repaired: vec![Ok(()), Ok(())], ..FakeHost::default() });
+        assert_eq!(done.iter().filter(|done| **done == "repair").count(), 2);
+        assert_eq!(statuses[1].state, State::AsDeclared);
+        assert_eq!(statuses[2].state, State::Unrepaired);
+        assert!(statuses[2].problems[1].contains("lost again"), "{:?}", statuses[2].problems);
+        assert_eq!(told.matches("lost again").count(), 1, "{told}");
+    }
+
+    #[test]
+    fn a_run_of_the_operator_does_not_hide_what_was_wrong_before() {
+        let seen = vec![Ok(Observation::Unfinished), Ok(Observation::Busy)];
+        let (statuses, ..) = run_over(FakeHost { seen, ..FakeHost::default() });
+        assert_eq!(statuses[1].state, State::Unfinished);
+        let seen = vec![Ok(Observation::Busy), Ok(Observation::DiskMissing("/var/lib/etcd".into()))];
+        let (statuses, ..) = run_over(FakeHost { seen, ..FakeHost::default() });
+        assert_eq!(statuses[0].state, State::Busy);
+        assert_eq!(statuses[1].problems, ["/var/lib/etcd is not mounted"]);
+    }
+}

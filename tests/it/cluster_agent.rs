@@ -1,0 +1,57 @@
+//! The agents of hosts: what they repair, what is told of it, and how a test keeps them from their
+//! work while it breaks something on purpose.
+
+use crate::cluster_reset::on_host;
+use crate::cluster_support::{Site, say};
+
+/// Does this while the agents of these hosts sleep. Each is caught between two looks: it must not
+/// keep the lock of its host.
+pub(crate) fn without_agents<T>(site: &Site, hosts: &[&str], act: impl FnOnce() -> T) -> T {
+    for host in hosts {
+        site.in_host(host, "flock /run/turnup-node.lock systemctl kill --signal=STOP turnup-agent.service");
+    }
+    let result = act();
+    for host in hosts {
+        site.in_host(host, "systemctl kill --signal=CONT turnup-agent.service");
+    }
+    result
+}
+
+/// What hosts lose is there again at the next look, with no run of turnup; then nothing differs,
+/// and `status` names what was repaired.
+pub(crate) fn hosts_are_kept_as_their_node_config_says(site: &Site, hosts: &[&str]) {
+    let process = |host: &str| on_host(site, host, "systemctl show --property=MainPID --value turnup-agent");
+    let before: Vec<String> = hosts.iter().map(|host| process(host)).collect();
+    for host in hosts {
+        site.in_host(host, "systemctl is-enabled turnup-agent.service");
+        site.in_host(host, "rm /etc/crictl.yaml && echo '# edited' >>/var/lib/kubelet/config.yaml");
+        site.in_host(host, "systemctl stop kubelet.service");
+    }
+    let told = "/opt/turnup/bin/turnup node agent status | grep 'file /etc/crictl.yaml is missing'";
+    for host in hosts {
+        site.in_host(host, &format!("timeout 300 sh -c \"until {told}; do sleep 1; done\""));
+        site.in_host(host, "test -s /etc/crictl.yaml && ! grep '# edited' /var/lib/kubelet/config.yaml");
+        site.in_host(host, "systemctl is-active kubelet.service");
+        site.in_host(host, "journalctl --unit=turnup-agent.service --output=cat | grep /etc/crictl.yaml");
+        let memory = "grep --no-filename Rss /proc/$(systemctl show --property=MainPID --value turnup-agent)/status";
+        say(&format!("agent of {host}: {}", on_host(site, host, memory).trim()));
+    }
+    let after: Vec<String> = hosts.iter().map(|host| process(host)).collect();
+    assert_eq!(before, after, "an agent never restarts itself");
+    let status = site.ok(&["status"]).out;
+    for host in hosts {
+        assert!(status.contains(&format!("{host}: repaired in the last day")), "{host}: {status}");
+    }
+}
+
+/// An agent that does not run is named and started.
+pub(crate) fn a_stopped_agent_is_started(site: &Site, host: &str) {
+    site.in_host(host, "systemctl stop turnup-agent.service && test ! -e /run/turnup");
+    let status = site.ok(&["status"]).out;
+    assert!(status.contains(&format!("{host}: turnup-agent.service does not run")), "{status}");
+    let plan = site.ok(&["plan"]).out;
+    assert!(plan.contains("service turnup-agent.service"), "{plan}");
+    let ran = site.up().ran();
+    assert_eq!(ran.len(), 1, "{ran:?}");
+    site.in_host(host, "systemctl is-active turnup-agent.service");
+}
