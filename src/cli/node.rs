@@ -44,8 +44,8 @@ enum Command {
     Healthcheck(Healthcheck),
     /// Take, list, verify and hand over backups of this host's member of etcd
     Backup(node_backup::Args),
-    /// Compare this host with its node config every minute and put right what it lost, until stopped:
-    /// what a unit does on every host
+    /// Compare this host with its node config every minute and put right what it lost, until
+    /// stopped: what a unit does on every host
     Agent {
         /// Defragment this host's member of etcd so often, one member of the cluster at a time
         #[arg(long, value_name = "DURATION", value_parser = parse_interval)]

@@ -4,9 +4,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use crate::document;
 use crate::error::Result;
-use crate::node::agent::{AgentStatus, FILE, Repair};
+use crate::node::agent::{AgentStatus, PastRepair};
 
 /// Repairs of this time are shown.
 const RECENT: SignedDuration = SignedDuration::from_hours(24);
@@ -26,7 +25,7 @@ impl HostAgent {
     /// From the state of its unit in the words of systemd, and from its file.
     pub(super) fn read(host: &str, state: &str, status: &str) -> Result<Self> {
         let status = Some(status).filter(|status| !status.is_empty());
-        let status = status.map(|text| document::parse(FILE, text)).transpose()?;
+        let status = status.map(AgentStatus::parse).transpose()?;
         Ok(Self { host: host.to_owned(), runs: state == "active", status })
     }
 
@@ -42,8 +41,8 @@ impl HostAgent {
             let parts = [&[status.state.words().to_owned()], &status.problems[..], &[next.to_owned()]].concat();
             lines.push(format!("{host}: {}", parts.join(": ")));
         }
-        let is_recent = |repair: &&Repair| now.duration_since(repair.at) < RECENT;
-        let recent: Vec<&Repair> = status.repairs.iter().filter(is_recent).collect();
+        let is_recent = |repair: &&PastRepair| now.duration_since(repair.at) < RECENT;
+        let recent: Vec<&PastRepair> = status.repairs.iter().filter(is_recent).collect();
         if let Some(last) = recent.last() {
             let times = if recent.len() == 1 { String::new() } else { format!(" {} times", recent.len()) };
             let what = last.losses.join(", ");

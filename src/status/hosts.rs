@@ -1,5 +1,5 @@
-//! What the hosts themselves are asked: how their agents stand, their certificates, and whether they
-//! have this turnup. One question a host, all at once.
+//! What the hosts themselves are asked: how their agents stand, their certificates, and whether
+//! they have this turnup. One question a host, all at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::status::State;
+use super::status::HostState;
 
 /// Between two looks at the host.
 const INTERVAL: Duration = Duration::from_mins(1);
@@ -29,9 +29,9 @@ pub(super) enum Observation {
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum HostAction {
     /// Nothing; this is how the host stands, and what is wrong with it.
-    Stay(State, Option<String>),
+    Stay(HostState, Option<String>),
     /// Put these right.
     Repair(Vec<String>),
     /// Nothing about these yet: the last repair of the same did not last, or failed.
@@ -49,8 +49,8 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// After a repair of these losses that ended at this time. Twice the pause each time the same is
-    /// lost again: two programs that disagree about a file must not write it every minute.
+    /// After a repair of these losses that ended at this time. Twice the pause each time the same
+    /// is lost again: two programs that disagree about a file must not write it every minute.
     pub(super) fn note(&mut self, losses: &[String], now: Duration) {
         self.count = if self.losses == losses { self.count.saturating_add(1) } else { 0 };
         losses.clone_into(&mut self.losses);
@@ -69,23 +69,25 @@ fn pause(count: u32) -> Duration {
 }
 
 /// What follows from an observation at this time.
-pub(super) fn decide(seen: Observation, attempts: &mut Attempts, now: Duration) -> Decision {
+pub(super) fn decide(seen: Observation, attempts: &mut Attempts, now: Duration) -> HostAction {
     match seen {
-        Observation::Busy => Decision::Stay(State::Busy, None),
-        Observation::Unconfigured => Decision::Stay(State::Unconfigured, None),
-        Observation::Unfinished => Decision::Stay(State::Unfinished, None),
-        Observation::Unjoined => Decision::Stay(State::Unjoined, None),
-        Observation::DiskMissing(path) => Decision::Stay(State::DiskMissing, Some(format!("{path} is not mounted"))),
+        Observation::Busy => HostAction::Stay(HostState::Busy, None),
+        Observation::Unconfigured => HostAction::Stay(HostState::Unconfigured, None),
+        Observation::Unfinished => HostAction::Stay(HostState::Unfinished, None),
+        Observation::Unjoined => HostAction::Stay(HostState::Unjoined, None),
+        Observation::DiskMissing(path) => {
+            HostAction::Stay(HostState::DiskMissing, Some(format!("{path} is not mounted")))
+        }
         Observation::Losses(losses) if losses.is_empty() => {
             if attempts.is_over(now) {
                 *attempts = Attempts::default();
             }
-            Decision::Stay(State::AsDeclared, None)
+            HostAction::Stay(HostState::AsDeclared, None)
         }
         Observation::Losses(losses) if attempts.losses == losses && now < attempts.not_before => {
-            Decision::Postpone(losses)
+            HostAction::Postpone(losses)
         }
-        Observation::Losses(losses) => Decision::Repair(losses),
+        Observation::Losses(losses) => HostAction::Repair(losses),
     }
 }
 
@@ -110,22 +112,22 @@ mod tests {
 
     /// Whether these losses are repaired now.
     fn repairs(losses: &[String], attempts: &mut Attempts, now: Duration) -> bool {
-        decide(Observation::Losses(losses.to_vec()), attempts, now) == Decision::Repair(losses.to_vec())
+        decide(Observation::Losses(losses.to_vec()), attempts, now) == HostAction::Repair(losses.to_vec())
     }
 
     #[test]
     fn nothing_is_repaired_while_others_are_responsible() {
         let disk = "/var/lib/etcd is not mounted";
         for (seen, state, problem) in [
-            (Observation::Busy, State::Busy, None),
-            (Observation::Unconfigured, State::Unconfigured, None),
-            (Observation::Unfinished, State::Unfinished, None),
-            (Observation::Unjoined, State::Unjoined, None),
-            (Observation::DiskMissing("/var/lib/etcd".into()), State::DiskMissing, Some(disk.to_owned())),
-            (Observation::Losses(Vec::new()), State::AsDeclared, None),
+            (Observation::Busy, HostState::Busy, None),
+            (Observation::Unconfigured, HostState::Unconfigured, None),
+            (Observation::Unfinished, HostState::Unfinished, None),
+            (Observation::Unjoined, HostState::Unjoined, None),
+            (Observation::DiskMissing("/var/lib/etcd".into()), HostState::DiskMissing, Some(disk.to_owned())),
+            (Observation::Losses(Vec::new()), HostState::AsDeclared, None),
         ] {
             let decided = decide(seen, &mut Attempts::default(), Duration::ZERO);
-            assert_eq!(decided, Decision::Stay(state, problem));
+            assert_eq!(decided, HostAction::Stay(state, problem));
         }
     }
 

@@ -1,10 +1,10 @@
 //! What the agent of a control-plane host does for etcd: a member that is full (alarm NOSPACE, in
-//! which the cluster takes no writes) and the holes that deleted data leaves. Pure functions of what
-//! the members say; `etcdctl` asks them and acts.
+//! which the cluster takes no writes) and the holes that deleted data leaves. Pure functions of
+//! what the members say; `etcdctl` asks them and acts.
 //!
 //! Each agent defragments its own member alone, for that member stands still meanwhile. Two at once
-//! could be a majority: the members take turns, the leader last, and none while another one is away.
-//! Where etcd is full no lock can be written, so turns follow from what all agents see alike.
+//! could be a majority: the members take turns, the leader last, and none while another one is
+//! away. Where etcd is full no lock can be written, so turns follow from what all agents see alike.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! One round of care for etcd: look at its members, decide (`etcd`, pure), act (`etcdctl`), and look
-//! again where one act makes room for the next.
+//! One round of care for etcd: look at its members, decide (`etcd`, pure), act (`etcdctl`), and
+//! look again where one act makes room for the next.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,7 +8,7 @@ use crate::error::Result;
 use super::super::node_config::NodeConfig;
 use super::super::up;
 use super::etcd::{EtcdAction, EtcdView, decide};
-use super::etcdctl::Etcdctl;
+use super::etcdctl::OwnEtcd;
 
 /// Where a member's turn has come and it has to wait, it looks that often.
 const WAIT: SignedDuration = SignedDuration::from_mins(5);
@@ -49,7 +49,7 @@ impl EtcdCare {
     /// One round on a host of this node config. etcd that is well and has nothing due is asked no
     /// more than that.
     pub(super) fn round(&mut self, node_config: &NodeConfig, now: Timestamp) -> Care {
-        let Some(etcd) = Etcdctl::find(node_config) else { return Care::Well };
+        let Some(etcd) = OwnEtcd::find(node_config) else { return Care::Well };
         let health = node_config.health.iter().find(|health| health.pod.starts_with("kube-system_etcd-"));
         let is_well = health.is_none_or(|health| up::ask(&health.url).is_ok());
         let is_due = self.interval.is_some() && self.next.is_none_or(|next| now >= next);
@@ -79,7 +79,7 @@ fn next_turn(interval: SignedDuration, last: Option<Timestamp>, now: Timestamp) 
 }
 
 /// Looks and acts; and when this host's member was last defragmented.
-fn care(etcd: &Etcdctl, interval: Option<SignedDuration>, now: Timestamp) -> Result<(Care, Option<Timestamp>)> {
+fn care(etcd: &OwnEtcd, interval: Option<SignedDuration>, now: Timestamp) -> Result<(Care, Option<Timestamp>)> {
     let (mut view, revision) = etcd.view()?;
     let mut action = decide(&view, interval, now, false);
     if action == EtcdAction::Compact {
@@ -150,14 +150,14 @@ case " $* " in
 esac
 "#;
 
-    fn etcd(dir: &Path, files: &[&str]) -> Etcdctl {
+    fn etcd(dir: &Path, files: &[&str]) -> OwnEtcd {
         let program = dir.join("etcdctl");
         fs_err::write(&program, ETCDCTL).unwrap();
         fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         for file in files {
             fs_err::write(dir.join(file), "").unwrap();
         }
-        Etcdctl::of(program)
+        OwnEtcd::of(program)
     }
 
     fn done(dir: &Path) -> String {

@@ -42,12 +42,12 @@ const ANSWER: Duration = Duration::from_secs(30);
 const USUAL_QUOTA: u64 = 2 << 30;
 
 /// The etcd of this host.
-pub(super) struct Etcdctl {
+pub(super) struct OwnEtcd {
     program: PathBuf,
     quota: u64,
 }
 
-impl Etcdctl {
+impl OwnEtcd {
     /// Where this node config has a member of etcd.
     pub(super) fn find(node_config: &NodeConfig) -> Option<Self> {
         let path = layout::manifest("etcd");

@@ -33,14 +33,14 @@ use crate::failpoint;
 use super::digests::Digests;
 use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
-use decide::{Attempts, Decision, Observation, decide, pause_after};
+use decide::{Attempts, HostAction, Observation, decide, pause_after};
 use etcd_care::{Care, EtcdCare};
-use status::{State, StatusFile, one_line};
+use status::{FILE, HostState, StatusFile, one_line};
 
-pub(crate) use status::{AgentStatus, FILE, Repair};
+pub(crate) use status::{AgentStatus, PastRepair};
 
-/// Looks after this host until a signal comes. What it finds and does goes to `out`, a line each. Its
-/// member of etcd is defragmented in the interval, if there is one.
+/// Looks after this host until a signal comes. What it finds and does goes to `out`, a line each.
+/// Its member of etcd is defragmented in the interval, if there is one.
 ///
 /// # Errors
 /// That its status cannot be written, or `out`; and that it was stopped.
@@ -131,10 +131,10 @@ impl Agent<'_> {
             Err(error) => return self.fail("the host cannot be looked at", &[], &error),
         };
         match decide(seen, &mut self.attempts, now) {
-            Decision::Stay(State::AsDeclared, None) => self.care_for_etcd(clock),
-            Decision::Stay(state, problem) => self.stay(state, problem),
-            Decision::Postpone(losses) => self.postpone(losses),
-            Decision::Repair(losses) => self.repair(losses, now, clock),
+            HostAction::Stay(HostState::AsDeclared, None) => self.care_for_etcd(clock),
+            HostAction::Stay(state, problem) => self.stay(state, problem),
+            HostAction::Postpone(losses) => self.postpone(losses),
+            HostAction::Repair(losses) => self.repair(losses, now, clock),
         }
     }
 
@@ -152,24 +152,24 @@ impl Agent<'_> {
             }
             Care::Problem(why) => Some(one_line(&why)),
         };
-        let state = if problem.is_some() { State::Unrepaired } else { State::AsDeclared };
+        let state = if problem.is_some() { HostState::Unrepaired } else { HostState::AsDeclared };
         self.stay(state, problem)
     }
 
     /// After a repair that failed it is known why; after one that did not last, it is to be said.
     fn postpone(&mut self, mut losses: Vec<String>) -> Result<()> {
-        if self.status.state != State::Unrepaired {
+        if self.status.state != HostState::Unrepaired {
             let why = "it was put right and lost again: another program changes it";
             self.tell(why)?;
             losses.push(why.to_owned());
-            (self.status.state, self.status.problems) = (State::Unrepaired, losses);
+            (self.status.state, self.status.problems) = (HostState::Unrepaired, losses);
         }
         Ok(())
     }
 
-    fn stay(&mut self, state: State, problem: Option<String>) -> Result<()> {
+    fn stay(&mut self, state: HostState, problem: Option<String>) -> Result<()> {
         // While turnup works here, what was known before says more than that.
-        if state == State::Busy && self.status.state != State::Unconfigured {
+        if state == HostState::Busy && self.status.state != HostState::Unconfigured {
             return Ok(());
         }
         let problems: Vec<String> = problem.into_iter().collect();
@@ -191,7 +191,7 @@ impl Agent<'_> {
             Ok(()) => {
                 self.tell("repaired")?;
                 self.status.add(clock, losses);
-                (self.status.state, self.status.problems) = (State::AsDeclared, Vec::new());
+                (self.status.state, self.status.problems) = (HostState::AsDeclared, Vec::new());
                 Ok(())
             }
             Err(error) => self.fail("a repair failed", &losses, &error),
@@ -203,13 +203,13 @@ impl Agent<'_> {
         let why = one_line(&format!("{what}: {}", error.message()));
         let mut problems = losses.to_vec();
         problems.push(why.clone());
-        if self.status.state != State::Unrepaired || self.status.problems != problems {
+        if self.status.state != HostState::Unrepaired || self.status.problems != problems {
             self.tell(&why)?;
             for line in error.evidence_lines() {
                 self.tell(&format!("  {line}"))?;
             }
         }
-        (self.status.state, self.status.problems) = (State::Unrepaired, problems);
+        (self.status.state, self.status.problems) = (HostState::Unrepaired, problems);
         Ok(())
     }
 
@@ -292,7 +292,7 @@ mod tests {
         let (statuses, told, done) = run_over(FakeHost { seen, repaired: vec![Err(failed())], ..FakeHost::default() });
         assert_eq!(done, ["observe", "release", "observe", "release", "observe", "repair", "release"]);
         let last = &statuses[2];
-        assert_eq!((last.state, last.repairs.len()), (State::Unrepaired, 0));
+        assert_eq!((last.state, last.repairs.len()), (HostState::Unrepaired, 0));
         assert_eq!(last.problems, ["file /etc/ca.key is missing", "a repair failed: ca.key was not sent"]);
         assert!(told.contains("the host cannot be looked at: ca.key was not sent\n"), "{told}");
     }
@@ -303,8 +303,8 @@ mod tests {
         let (full, freed) = ("etcd is full".to_owned(), "etcd was full".to_owned());
         let cared = vec![Care::Problem(full.clone()), Care::Problem(full.clone()), Care::Repaired(freed.clone())];
         let (statuses, told, _) = run_over(FakeHost { seen, cared, ..FakeHost::default() });
-        assert_eq!((statuses[1].state, &statuses[1].problems), (State::Unrepaired, &vec![full]));
-        assert_eq!((statuses[2].state, &statuses[2].repairs[0].losses), (State::AsDeclared, &vec![freed]));
+        assert_eq!((statuses[1].state, &statuses[1].problems), (HostState::Unrepaired, &vec![full]));
+        assert_eq!((statuses[2].state, &statuses[2].repairs[0].losses), (HostState::AsDeclared, &vec![freed]));
         assert_eq!(statuses[2], statuses[3]);
         assert_eq!(told.matches("etcd is full").count(), 1, "{told}");
     }
@@ -314,8 +314,8 @@ mod tests {
         let seen = (0..3).map(|_| Ok(lost("kernel setting a.b is not as it should be"))).collect();
         let (statuses, told, done) = run_over(FakeHost { seen, repaired: vec![Ok(()), Ok(())], ..FakeHost::default() });
         assert_eq!(done.iter().filter(|done| **done == "repair").count(), 2);
-        assert_eq!(statuses[1].state, State::AsDeclared);
-        assert_eq!(statuses[2].state, State::Unrepaired);
+        assert_eq!(statuses[1].state, HostState::AsDeclared);
+        assert_eq!(statuses[2].state, HostState::Unrepaired);
         assert!(statuses[2].problems[1].contains("lost again"), "{:?}", statuses[2].problems);
         assert_eq!(told.matches("lost again").count(), 1, "{told}");
     }
@@ -324,10 +324,10 @@ mod tests {
     fn a_run_of_the_operator_does_not_hide_what_was_wrong_before() {
         let seen = vec![Ok(Observation::Unfinished), Ok(Observation::Busy)];
         let (statuses, ..) = run_over(FakeHost { seen, ..FakeHost::default() });
-        assert_eq!(statuses[1].state, State::Unfinished);
+        assert_eq!(statuses[1].state, HostState::Unfinished);
         let seen = vec![Ok(Observation::Busy), Ok(Observation::DiskMissing("/var/lib/etcd".into()))];
         let (statuses, ..) = run_over(FakeHost { seen, ..FakeHost::default() });
-        assert_eq!(statuses[0].state, State::Busy);
+        assert_eq!(statuses[0].state, HostState::Busy);
         assert_eq!(statuses[1].problems, ["/var/lib/etcd is not mounted"]);
     }
 }

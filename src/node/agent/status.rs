@@ -13,14 +13,14 @@ use crate::input;
 use super::super::task;
 
 /// Where it lies: gone with a restart of the host, and when the unit stops.
-pub(crate) const FILE: &str = "/run/turnup/agent.json";
+pub(super) const FILE: &str = "/run/turnup/agent.json";
 /// How many repairs are remembered.
 const REMEMBERED: usize = 20;
 
 /// The host as the agent last saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum State {
+pub(crate) enum HostState {
     /// It is as its node config says.
     AsDeclared,
     /// turnup works on it.
@@ -37,7 +37,7 @@ pub(crate) enum State {
     Unrepaired,
 }
 
-impl State {
+impl HostState {
     /// In words; nothing more is to be said while it is as declared.
     #[must_use]
     pub(crate) const fn words(self) -> &'static str {
@@ -68,7 +68,7 @@ impl State {
 /// What was put right at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Repair {
+pub(crate) struct PastRepair {
     /// When.
     pub at: Timestamp,
     /// What had been lost, each in a few words.
@@ -82,11 +82,11 @@ pub(crate) struct AgentStatus {
     /// Always [`AgentStatus::SCHEMA`](Document::SCHEMA).
     pub schema: String,
     /// How the host stands.
-    pub state: State,
+    pub state: HostState,
     /// What is not as it should be now, and why it stays so.
     pub problems: Vec<String>,
     /// The last repairs, the oldest first.
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<PastRepair>,
 }
 
 impl Document for AgentStatus {
@@ -108,7 +108,7 @@ impl Document for AgentStatus {
 impl Default for AgentStatus {
     fn default() -> Self {
         let (problems, repairs) = (Vec::new(), Vec::new());
-        Self { schema: Self::SCHEMA.into(), state: State::Unconfigured, problems, repairs }
+        Self { schema: Self::SCHEMA.into(), state: HostState::Unconfigured, problems, repairs }
     }
 }
 
@@ -116,7 +116,7 @@ impl AgentStatus {
     /// What an earlier agent of this boot left; a first one begins with nothing.
     pub(super) fn read_or_default(path: &Path) -> Self {
         let known = input::read_text(path, input::DOCUMENT).ok();
-        known.and_then(|text| document::parse(FILE, &text).ok()).unwrap_or_default()
+        known.and_then(|text| Self::parse(&text).ok()).unwrap_or_default()
     }
 
     /// What the agent of this host says.
@@ -125,12 +125,17 @@ impl AgentStatus {
             return Err(Error::precondition(format!("{FILE} is missing: the agent of this host does not run"))
                 .hint("systemctl status turnup-agent; journalctl -u turnup-agent"));
         }
-        document::parse(FILE, &input::read_text(Path::new(FILE), input::DOCUMENT)?)
+        Self::parse(&input::read_text(Path::new(FILE), input::DOCUMENT)?)
+    }
+
+    /// From the text of [`FILE`] of any host.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        document::parse(FILE, text)
     }
 
     /// Remembers a repair.
     pub(super) fn add(&mut self, at: Timestamp, losses: Vec<String>) {
-        self.repairs.push(Repair { at, losses });
+        self.repairs.push(PastRepair { at, losses });
         let surplus = self.repairs.len().saturating_sub(REMEMBERED);
         self.repairs.drain(..surplus);
     }
