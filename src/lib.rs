@@ -55,7 +55,7 @@
 //! | `doctor` | what this machine has and lacks |
 //! | `cluster` | what all phases are given: typed settings, templates, directory, connections |
 //! | `provision` | phase 1: drives Terraform; writes the inventory; hosts on this machine |
-//! | `node` | what runs on a host: brings it to its node config |
+//! | `node` | what runs on a host: brings it to its node config, and keeps it so |
 //! | `bootstrap` | phase 2: certificates, node config, delivery over ssh |
 //! | `addons` | phase 3: manifests, `kubectl apply`, pruning, readiness |
 //! | `forecast` | what a configuration would become: rendered files and steps, before anything exists |
@@ -128,9 +128,10 @@
 //! `phases/`.
 //!
 //! Architecture invariant: the node config is a pure function of settings, inventory, facts and
-//! digests. Whatever is decided is decided in `bootstrap::node_config`; `node` decides nothing and
-//! speaks to no other host. What a group's hosts share is one such file with placeholders for the
-//! five things that only a host knows (`node::boot_config`).
+//! digests. Whatever is decided is decided in `bootstrap::node_config`; `node` decides nothing but
+//! when to repair, and speaks to no other host but members of etcd. What a group's hosts share is
+//! one such file with placeholders for the five things that only a host knows
+//! (`node::boot_config`).
 //!
 //! Architecture invariant: no artifact reaches a host whose bytes do not have the digest in
 //! `cluster.lock.json`. Where it came from does not matter and is not trusted.
@@ -188,8 +189,8 @@
 //! - No library that writes YAML or HCL: Terraform and kubectl read JSON; files of these forms are
 //!   templates and stay text. `node::yaml` writes YAML for hosts; what others write in YAML
 //!   (templates of addons, kubeconfigs on hosts) is read by `serde-saphyr`.
-//! - No daemon and no database: a cluster is a directory, and the only lock is the operating
-//!   system's.
+//! - No daemon beside the clusters and no database: a cluster is a directory, and the only lock is
+//!   the operating system's. What runs on hosts knows its own host alone.
 //! - No `unsafe`, and no C library but the one that ring brings for cryptography.
 
 // Public is what src/main.rs, benches and tests/it name; rustc finds dead code in the rest.

@@ -3,8 +3,8 @@
 //!
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in
 //! [`NodeConfig`]. It speaks to no other host, but at a boot by user data to the place that has its
-//! artifacts and to the API server that it joins, and as a load balancer (`balancer`) to API
-//! servers. It needs nothing on the host but Linux and systemd.
+//! artifacts and to the API server that it joins, as a load balancer (`balancer`) to API servers,
+//! and on the control plane (`agent`) to the members of etcd. It needs nothing on the host but Linux and systemd.
 
 pub(crate) mod backup;
 pub(crate) mod agent;

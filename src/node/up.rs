@@ -201,8 +201,10 @@ impl NodeSetup<'_> {
     }
 
     fn prepare_host(&mut self) -> Result<()> {
-        // Once a unit that listens is here, the ports were free before and are its own.
-        if ![HEALTHCHECK_UNIT, "kubelet.service"].iter().any(|unit| Path::new(&unit_file(unit)).exists()) {
+        // Once a unit that listens is here, or was, the ports were free before and are its own.
+        if self.before.is_none()
+            && ![HEALTHCHECK_UNIT, "kubelet.service"].iter().any(|unit| Path::new(&unit_file(unit)).exists())
+        {
             self.node_config.ports.iter().try_for_each(|port| task::require_port(*port))?;
         }
         for user in &self.node_config.users {

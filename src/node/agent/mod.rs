@@ -43,7 +43,7 @@ pub(crate) use status::{AgentStatus, PastRepair};
 /// Its member of etcd is defragmented in the interval, if there is one.
 ///
 /// # Errors
-/// That its status cannot be written, or `out`; and that it was stopped.
+/// That its status cannot be written, or `out`.
 pub(crate) fn run(defragment_every: Option<Duration>, out: &mut dyn Write) -> Result<()> {
     let (start, path) = (Instant::now(), Path::new(FILE));
     let interval = defragment_every.and_then(|every| SignedDuration::try_from(every).ok());
@@ -54,10 +54,17 @@ pub(crate) fn run(defragment_every: Option<Duration>, out: &mut dyn Write) -> Re
         out,
     };
     let mut file = StatusFile::new(path);
-    loop {
+    let mut round = || -> Result<()> {
         agent.look_after(start.elapsed(), Timestamp::now())?;
         file.write(&agent.status)?;
-        signals::sleep(pause_after(RandomState::new().hash_one(())))?;
+        signals::sleep(pause_after(RandomState::new().hash_one(())))
+    };
+    loop {
+        match round() {
+            // To be stopped is no failure of the unit.
+            Err(_) if signals::interrupted() => return Ok(()),
+            ended => ended?,
+        }
     }
 }
 
