@@ -6,8 +6,8 @@
 //! artifacts and to the API server that it joins, as a load balancer (`balancer`) to API servers,
 //! and on the control plane (`agent`) to the members of etcd. It needs nothing on the host but Linux and systemd.
 
-pub(crate) mod backup;
 pub(crate) mod agent;
+pub(crate) mod backup;
 pub(crate) mod balancer;
 pub(crate) mod boot_config;
 pub(crate) mod diff;

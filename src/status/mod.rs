@@ -4,8 +4,8 @@
 //! It looks and changes nothing. What cannot be asked is no reason to keep silent about the rest:
 //! it becomes a gap, with the reason.
 
-mod backups;
 mod agents;
+mod backups;
 mod certificate_list;
 mod certificates;
 mod components;
@@ -31,8 +31,8 @@ use crate::error::{Error, Result};
 use crate::inventory::Host;
 use crate::state::{Credential, Holder, Store};
 
-pub(crate) use backups::BackupStatus;
 pub(crate) use agents::HostAgent;
+pub(crate) use backups::BackupStatus;
 pub(crate) use certificate_list::{CertificateList, ListedCertificate};
 pub(crate) use certificates::{Certificate, CertificateLife};
 pub(crate) use components::ComponentDrift;
