@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Command;
 use clap_complete::{Generator as _, Shell};
+use serde_json::json;
 
 use super::Printer;
-use crate::error::{Class, Context as _, Result};
+use crate::error::{Class, Context as _, Error, Result};
 
 /// Below the options.
 const NOTES: &str = "\
@@ -31,8 +32,18 @@ pub struct Args {
 /// Runs the command.
 pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     let script = script(args.shell)?;
-    let Some(path) = &args.to else { return printer.line(script.trim_end()) };
+    let Some(path) = &args.to else {
+        if printer.is_json() {
+            let error = Error::usage("--output json: a completion script is no JSON");
+            return Err(error.hint(format!("turnup completions {} --to FILE", args.shell)));
+        }
+        return printer.line(script.trim_end());
+    };
     write_script(path, &script)?;
+    if printer.is_json() {
+        let shell = args.shell.to_string();
+        return printer.json(&json!({"schema": "turnup.completions/1", "shell": shell, "file": path}));
+    }
     printer.line(&format!("completions of {} in {}", args.shell, path.display()))
 }
 

@@ -18,7 +18,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("config minimal", "turnup config minimal --write"),
     ("config show", "turnup config show kubernetes-worker-0"),
     ("config picture", "turnup config picture\nturnup config picture --svg cluster.svg"),
-    ("config export", "turnup config export --format tfvars"),
+    ("config export", "turnup config export --format tfvars\nturnup config export --to .config"),
     ("config schema", "turnup config schema >config.schema.json"),
     ("config explain", "turnup config explain phase2.max_pods"),
     ("config why", "turnup config why phase2.kube_context_name"),

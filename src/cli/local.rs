@@ -165,7 +165,7 @@ fn clean_up(yes: bool, printer: &Printer) -> Result<()> {
     }
     if orphans.is_empty() {
         printer.remark("no local host is without its cluster's directory: nothing to do");
-        return Ok(());
+        return tell_removed(&orphans, printer);
     }
     let question = format!("Remove {} with all data?", count_hosts(orphans.len()));
     if !yes && !printer.confirm(&question, "turnup local cleanup --yes")? {
@@ -173,7 +173,15 @@ fn clean_up(yes: bool, printer: &Printer) -> Result<()> {
     }
     local::delete_orphans(&orphans)?;
     printer.remark(&format!("{} removed", count_hosts(orphans.len())));
-    Ok(())
+    tell_removed(&orphans, printer)
+}
+
+fn tell_removed(hosts: &[LocalHost], printer: &Printer) -> Result<()> {
+    if !printer.is_json() {
+        return Ok(());
+    }
+    let removed = hosts.iter().map(|host| json!({"name": host.spec.name, "cluster_dir": host.cluster_dir}));
+    printer.json(&json!({"schema": "turnup.local.cleanup/1", "removed": removed.collect::<Vec<_>>()}))
 }
 
 fn count_hosts(count: usize) -> String {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap_mangen::Man;
+use serde_json::json;
 
 use super::Printer;
 use crate::error::{Class, Context as _, Error, Result};
@@ -40,6 +41,9 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         })?;
     }
     let written = write_pages(command, &args.dir)?;
+    if printer.is_json() {
+        return printer.json(&json!({"schema": "turnup.man/1", "files": written}));
+    }
     printer.line(&format!("{} man pages in {}", written.len(), args.dir.display()))
 }
 

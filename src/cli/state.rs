@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use crate::input;
 use crate::state::Store;
 use crate::{Error, Result};
@@ -34,16 +36,14 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         return Err(Error::usage(format!("no such directory: {}", dir.display())));
     }
     input::require_own_dir(&dir)?;
-    if !dir.is_dir() {
-        return Err(Error::usage(format!("there is no directory {}", dir.display())));
-    }
     let store = Store::at(dir);
     let lock = store.lock("turnup state rebuild")?;
     lock.takeover().inspect(|message| printer.remark(message));
-    for line in store.rebuild(&lock)? {
-        printer.line(&line)?;
+    let report = store.rebuild(&lock)?;
+    if printer.is_json() {
+        return printer.json(&json!({"schema": "turnup.state.rebuild/1", "report": report}));
     }
-    Ok(())
+    report.iter().try_for_each(|line| printer.line(line))
 }
 
 /// The one directory below `.turnup`.

@@ -8,7 +8,7 @@ use super::Settings;
 /// The form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// Lines of a .config, as Kconfig tools read them
+    /// A .config as kubernetes-anywhere had it: menus as comments, names behind a dot
     Dotconfig,
     /// Variables `TURNUP_SET_…` for a shell
     Env,
@@ -25,9 +25,8 @@ impl Settings {
         let open = all.into_iter().filter(|setting| !setting.secret);
         let text = match form {
             ExportFormat::Dotconfig => {
-                let config = self.config();
-                let symbols = open.filter_map(|setting| self.schema().tree().symbol(&setting.name));
-                symbols.map(|symbol| kconfig::dotconfig::line(&config, symbol, "") + "\n").collect()
+                let is_open = |symbol| !self.schema().rule(symbol).secret;
+                kconfig::dotconfig::write_without_ends(&self.config(), ".", &is_open)
             }
             ExportFormat::Env => open.fold(String::new(), |text, setting| {
                 let (name, value) = (setting.name.replace('.', "__"), shell_words::quote(&setting.value));

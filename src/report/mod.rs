@@ -143,7 +143,11 @@ impl Reporter {
     /// Emits the last event, shows the tables of times and waits until all of it is shown. Nothing
     /// sent later is shown. A run that went well and took longer than its maximum is not well.
     #[must_use = "a maximum duration that was exceeded has to be told"]
-    pub fn finish(self, ok: bool, max_duration: Option<Duration>) -> Finished {
+    pub fn finish(mut self, ok: bool, max_duration: Option<Duration>) -> Finished {
+        self.end(ok, max_duration)
+    }
+
+    fn end(&mut self, ok: bool, max_duration: Option<Duration>) -> Finished {
         let elapsed = self.start.elapsed();
         let exceeded = max_duration.filter(|max_duration| ok && elapsed > *max_duration);
         self.sink.emit(What::RunDone {
@@ -152,10 +156,18 @@ impl Reporter {
             max_duration_seconds: max_duration.map(|max_duration| max_duration.as_secs_f64()),
             path: Vec::new(),
         });
-        drop(self.sink);
         // A reporter that panicked has said so on standard error already.
-        let path = self.thread.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let path = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         Finished { elapsed, exceeded, path }
+    }
+}
+
+/// A run that an error ends before its work is over, too, and shown before the error is.
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.end(false, None);
+        }
     }
 }
 

@@ -143,19 +143,23 @@ fn nodes(model: &Model) -> Vec<NodeId> {
     let tree = model.schema.tree();
     let any = tree.symbols().any(|(symbol, _)| model.schema.rule(symbol).guided.is_some());
     let target = model.target();
-    let is_guided =
-        |symbol: SymbolId| model.schema.rule(symbol).guided.as_ref().is_some_and(|guided| guided.is_on(target));
+    let is_guided = |symbol: SymbolId| match &model.asks_all_but {
+        Some(named) => !named.contains(&symbol) && model.config.is_written(symbol),
+        None => !any || model.schema.rule(symbol).guided.as_ref().is_some_and(|guided| guided.is_on(target)),
+    };
     let asked = |id: &NodeId| {
         let node = tree.node(*id);
         let wanted = match (node.symbol, node.choice) {
             (Some(symbol), _) => {
                 let first = tree.get(symbol).nodes.iter().find(|node| model.config.node_visible(**node)) == Some(id);
                 first
-                    && (!any || is_guided(symbol))
+                    && is_guided(symbol)
                     && model.config.visible(symbol) != Tri::N
                     && tree.get(symbol).choice.is_none()
             }
-            (None, Some(choice)) => !any && model.config.choice_visible(choice) != Tri::N,
+            (None, Some(choice)) => {
+                !any && model.asks_all_but.is_none() && model.config.choice_visible(choice) != Tri::N
+            }
             (None, None) => false,
         };
         wanted && node.prompt.is_some() && model.config.node_visible(*id)

@@ -94,6 +94,15 @@ pub(crate) enum StartMode {
     Lines,
 }
 
+/// Which questions the guide asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GuideScope {
+    /// Those that a first cluster needs.
+    First,
+    /// Those that the file does not answer because it is older than the tree.
+    New,
+}
+
 /// A session that can begin: the answers of a file, and the file.
 pub(crate) struct Wizard {
     model: Model,
@@ -107,7 +116,7 @@ impl Wizard {
         source: &TreeSource,
         settings: Option<Settings>,
         applied: Option<&Settings>,
-        begin: StartMode,
+        (begin, scope): (StartMode, GuideScope),
         check: ConfigurationCheck,
     ) -> Result<Self> {
         let schema = match &settings {
@@ -123,17 +132,30 @@ impl Wizard {
         model.has_check = true;
         model.known = (!is_new).then(|| answered(&settings)).filter(|known| is_whole(&settings, known.len()));
         model.applied = applied.map(values);
+        if scope == GuideScope::New {
+            // The file names no switch that is off, so that these cannot be told from new ones.
+            let symbols = schema.tree().symbols().map(|(symbol, _)| symbol);
+            let known = symbols.filter(|symbol| model.config.is_written(*symbol) && !model.is_new(*symbol));
+            model.asks_all_but = Some(known.collect());
+        }
         model.profiles = Preset::all(Profile::list(source)?, &schema);
         match begin {
             StartMode::Guide => update::start_guide(&mut model),
             StartMode::Menus if is_new => update::ask_how(&mut model),
-            StartMode::Menus | StartMode::Lines => {}
+            StartMode::Menus => tell_new(&mut model),
+            StartMode::Lines => {}
         }
         // On top of everything: it must not be overlooked.
         update::greet(&mut model, greeting(path, &settings));
         let base = model.config.said();
         let form = files::ObjectFile { settings, schema, source: source.clone(), check };
         Ok(Self { model, files: Box::new(files::Session::new(form, path, base)) })
+    }
+
+    /// Whether there is a question that the file does not answer.
+    #[must_use]
+    pub(crate) fn has_new(&self) -> bool {
+        self.model.new_settings().next().is_some()
     }
 
     /// Over any Kconfig tree and its `.config`; `text` is what the file has, if there is one.
@@ -218,6 +240,15 @@ fn is_whole(settings: &Settings, answered: usize) -> bool {
 fn answered(settings: &Settings) -> BTreeSet<kconfig::SymbolId> {
     let symbols = settings.schema().tree().symbols();
     symbols.filter(|(_, symbol)| settings.is_answered(&symbol.name)).map(|(id, _)| id).collect()
+}
+
+/// A tree that has got settings since the file was written is no reason to ask all again.
+fn tell_new(model: &mut Model) {
+    let count = model.new_settings().count();
+    if count > 0 {
+        let settings = if count == 1 { "1 setting is".to_owned() } else { format!("{count} settings are") };
+        model.say(format!("{settings} new since the file was written; only these: turnup config --new"));
+    }
 }
 
 /// What the user must know about the file before changing it.

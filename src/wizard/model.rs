@@ -38,6 +38,9 @@ pub(super) struct Model {
     pub(super) saved: Option<Saved>,
     /// The settings that the file names; nothing when there is none.
     pub(super) known: Option<BTreeSet<SymbolId>>,
+    /// Where the guide asks only what the tree has got since the file was written: the settings
+    /// that were there before, which it leaves alone.
+    pub(super) asks_all_but: Option<BTreeSet<SymbolId>>,
     /// Whether the file says the same in other words: saving makes it whole, leaving it loses
     /// nothing.
     pub(super) is_stale: bool,
@@ -148,6 +151,7 @@ impl Model {
             ascii: false,
             saved,
             known: None,
+            asks_all_but: None,
             is_stale: false,
             applied: None,
             profiles: Vec::new(),
@@ -327,6 +331,12 @@ impl Model {
             (None, Some(guide)) => guide.context(),
             (None, None) => KeyContext::Menu,
         }
+    }
+
+    /// The settings that the file has no answer for and that can be set.
+    pub(super) fn new_settings(&self) -> impl Iterator<Item = SymbolId> {
+        let symbols = self.schema.tree().symbols().map(|(symbol, _)| symbol);
+        symbols.filter(|symbol| self.is_new(*symbol) && self.config.visible(*symbol) != kconfig::Tri::N)
     }
 
     /// Whether the file has no answer for it and the user has given none since.

@@ -227,6 +227,51 @@ fn configurations_are_compared_and_shortened() {
     assert_eq!(test_env.json(&["diff"])["changes"].as_array().unwrap().len(), 5);
 }
 
+/// The tree of kubernetes-anywhere, as far as its file for Google's cloud shows it.
+fn ancestors_tree(golden: &str) -> String {
+    let (mut tree, mut depth) = ("mainmenu \"Kubernetes Minimal Turnup Configuration\"\n".to_owned(), 0);
+    for line in golden.lines().skip(4) {
+        if let Some(title) = line.strip_prefix("# ").filter(|line| !line.ends_with(" is not set")) {
+            // Only the cloud's menu stands within another one.
+            let is_inner = title == "GCE configuration";
+            let ends = if is_inner { 0 } else { std::mem::take(&mut depth) };
+            depth += 1;
+            writeln!(tree, "{}menu \"{title}\"", "endmenu\n".repeat(ends)).unwrap();
+        } else if let Some(name) = line.strip_prefix("# .") {
+            writeln!(tree, "config {}\n\tbool \"?\"", name.trim_end_matches(" is not set")).unwrap();
+        } else if let Some((name, value)) = line.strip_prefix('.').and_then(|line| line.split_once('=')) {
+            let kind = match value.chars().next() {
+                Some('"') => "string",
+                Some('y') => "bool",
+                _ => "int",
+            };
+            writeln!(tree, "config {name}\n\t{kind} \"?\"\n\tdefault {value}").unwrap();
+        }
+    }
+    tree + &"endmenu\n".repeat(depth)
+}
+
+#[test]
+fn a_dot_config_beside_the_file_has_the_ancestors_bytes() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/anywhere/gce.config");
+    let golden = fs_err::read_to_string(golden).unwrap();
+    let test_env = TestEnv::new("config");
+    test_env.write("Kconfig", &ancestors_tree(&golden));
+    test_env.write("phases/profiles/none.defconfig", "# The defaults.\n");
+    let said = test_env.ok(&["export", "--to", ".config"]).out;
+    assert_eq!(said, "configuration in .config\n");
+    assert_eq!(test_env.read(".config"), golden);
+    assert_eq!(test_env.ok(&["export"]).out, golden, "the same on standard output");
+    let own = test_env.ends(2, &["export", "--to", ".config.json"]).err;
+    assert!(own.contains(".config.json is the configuration itself"), "{own}");
+    let secret = with_tree();
+    secret.write_private("token", "hunter2");
+    secret.ok(&["set", "phase1.token=@token"]);
+    let said = secret.ok(&["export", "--to", ".config"]);
+    assert!(said.err.contains("secrets were left out"), "{}", said.err);
+    assert!(!secret.read(".config").contains("token"), "{}", secret.read(".config"));
+}
+
 #[test]
 fn typed_lists_are_json_in_the_file_and_judged_element_by_element() {
     let test_env = with_tree();

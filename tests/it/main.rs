@@ -16,6 +16,7 @@ mod bare_hosts;
 mod bench_cli;
 mod cis;
 mod cis_rules;
+mod cli_json;
 mod cli_status;
 mod cli_support;
 mod cloud_azure;

@@ -82,6 +82,39 @@ fn plain_lines_from_a_pipe_lose_nothing_that_a_user_would_be_asked_about() {
     assert_eq!(both.code, 2);
 }
 
+/// The file as it was before the tree got these settings.
+fn written_before(test_env: &TestEnv, names: &[&str]) {
+    test_env.ok(&["config", "defaults"]);
+    test_env.ok(&["config", "set", "phase1.num_nodes=3"]);
+    let mut file: serde_json::Value = serde_json::from_str(&test_env.read(".config.json")).unwrap();
+    for name in names {
+        let (path, last) = name.rsplit_once('.').unwrap();
+        let pointer = format!("/{}", path.replace('.', "/"));
+        assert!(file.pointer_mut(&pointer).unwrap().as_object_mut().unwrap().remove(last).is_some(), "{name}");
+    }
+    test_env.write(".config.json", &format!("{file:#}"));
+}
+
+#[test]
+fn a_tree_that_has_got_settings_asks_these_alone() {
+    let test_env = TestEnv::new("");
+    let missing = test_env.ends(3, &["config", "--new", "--accessible"]).err;
+    assert!(missing.contains("turnup config --guided"), "{missing}");
+    written_before(&test_env, &["phase1.cluster_name", "phase2.max_pods"]);
+    test_env.write("keys", "key ?");
+    let shown = test_env.ok(&["config", "--replay", "keys"]).out;
+    assert!(shown.contains("2 settings are new since the file was written"), "{shown}");
+    let lines = "demo\n\ny\n";
+    let said = finish(test_env.command(&["config", "--new", "--accessible"]).write_stdin(lines));
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    assert!(said.out.contains("Cluster name") && !said.out.contains("Number of worker hosts"), "{}", said.out);
+    let file: serde_json::Value = serde_json::from_str(&test_env.read(".config.json")).unwrap();
+    assert_eq!((&file["phase1"]["cluster_name"], &file["phase1"]["num_nodes"]), (&"demo".into(), &3.into()));
+    assert!(file["phase2"]["max_pods"].is_number(), "its default is an answer now");
+    let again = test_env.ok(&["config", "--new", "--accessible"]).err;
+    assert!(again.contains("nothing to ask: .config.json is not older than the settings"), "{again}");
+}
+
 const TREE: &str = "mainmenu \"Other people's\"\n\nconfig NET\n\tbool \"Network\"\n\nconfig PORT\n\tint \"Port\"\n\tdepends on NET\n\tdefault 80\n\nconfig BIG\n\thex \"Big\"\n\tdefault 0xdead000000000000\n";
 
 #[test]

@@ -151,7 +151,11 @@ pub(super) fn change_json(change: &SettingChange) -> Value {
 
 pub(super) fn minimal(context: &ConfigContext<'_>, write: bool) -> Result<()> {
     if !write {
-        return context.printer.line(&format!("{:#}", context.settings()?.minimal()));
+        let settings = context.settings()?.minimal();
+        if context.printer.is_json() {
+            return context.printer.json(&json!({"schema": "turnup.config.minimal/1", "settings": settings}));
+        }
+        return context.printer.line(&format!("{settings:#}"));
     }
     context.refuse_flags()?;
     let mut settings = Settings::load(context.path(), &context.source)?;

@@ -10,7 +10,7 @@ use super::{Global, Printer};
 use crate::config::{ExportFormat, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::forecast::{Purpose, Verdict};
-use crate::wizard::{ConfigurationCheck, StartMode, Wizard};
+use crate::wizard::{ConfigurationCheck, GuideScope, StartMode, Wizard};
 
 mod answers;
 mod explain;
@@ -52,6 +52,9 @@ struct WizardArgs {
     /// Ask only what a first cluster needs, one question after the other
     #[arg(long)]
     guided: bool,
+    /// Ask only what the file does not answer because it is older than the settings
+    #[arg(long, conflicts_with = "guided")]
+    new: bool,
     /// The same questions as plain lines: for screen readers, simple terminals and answers from a
     /// pipe
     #[arg(long, conflicts_with_all = ["guided", "record", "replay", "size"])]
@@ -62,7 +65,7 @@ struct WizardArgs {
 
 impl WizardArgs {
     const fn is_given(&self) -> bool {
-        self.guided || self.accessible || self.session.is_given()
+        self.guided || self.new || self.accessible || self.session.is_given()
     }
 }
 
@@ -134,6 +137,9 @@ enum Command {
         /// The form
         #[arg(long, value_name = "FORM", default_value = "dotconfig")]
         format: ExportFormat,
+        /// Write it to this file instead of standard output
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
     },
     /// Print the JSON Schema of the file, for editors and other programs
     Schema,
@@ -182,8 +188,9 @@ enum Command {
 pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
     let context = ConfigContext { source: TreeSource::find(Path::new(".")), global, printer };
     if args.command.is_some() && args.wizard.is_given() {
-        let error =
-            Error::usage("--guided, --accessible, --record and --replay are for the wizard, which has no command");
+        let error = Error::usage(
+            "--guided, --new, --accessible, --record and --replay are for the wizard, which has no command",
+        );
         return Err(error.hint("turnup config with these options, or the command without them"));
     }
     match args.command {
@@ -203,7 +210,7 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
         Some(Command::Show { node: None }) => view::complete(&context),
         Some(Command::Show { node: Some(node) }) => reach::show_node(&context, &node),
         Some(Command::Picture(args)) => picture::draw(&context, &args),
-        Some(Command::Export { format }) => view::export(&context, format),
+        Some(Command::Export { format, to }) => view::export(&context, format, to.as_deref()),
         Some(Command::Schema) => view::schema(&context),
         Some(Command::Explain { name }) => explain::explain(&context, &name),
         Some(Command::Why { name }) => explain::why(&context, &name),
@@ -260,7 +267,7 @@ fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     context.refuse_flags()?;
     // A terminal that can only show lines gets lines, unless something is to be drawn or played.
     let lines = args.accessible || is_dumb() && !args.session.is_given() && !context.printer.is_json();
-    let begin = match (lines, args.guided) {
+    let begin = match (lines, args.guided || args.new) {
         (true, _) => StartMode::Lines,
         (false, true) => StartMode::Guide,
         (false, false) => StartMode::Menus,
@@ -272,12 +279,21 @@ fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     }
     let schema = Schema::load(&context.source)?;
     let settings = Settings::open(context.path(), schema.clone())?;
+    if args.new && settings.is_none() {
+        let error = Error::config(format!("{} does not exist: every question is new", context.path().display()));
+        return Err(error.hint("turnup config --guided"));
+    }
     let name = settings.as_ref().map_or_else(|| Ok(String::new()), |settings| settings.get("phase1.cluster_name"))?;
     // What runs is only shown: a record that cannot be read must not block the wizard.
     let applied = Settings::open(&context.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
     let check = context.check();
+    let begin = (begin, if args.new { GuideScope::New } else { GuideScope::First });
     let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin, check)?;
-    if begin == StartMode::Lines {
+    if args.new && !wizard.has_new() {
+        context.printer.remark(&format!("nothing to ask: {} is not older than the settings", context.path().display()));
+        return Ok(());
+    }
+    if begin.0 == StartMode::Lines {
         context.printer.remark(&wizard.run_in_lines()?.describe(context.path()));
         return Ok(());
     }

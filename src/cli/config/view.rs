@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use super::ConfigContext;
 use super::answers::change_json;
 use crate::config::{
-    ExportFormat, Problem, ProblemLevel, Profile, Schema, Setting, SettingChange, Settings, json_schema,
+    ExportFormat, Privacy, Problem, ProblemLevel, Profile, Schema, Setting, SettingChange, Settings, json_schema,
+    replace_file,
 };
 use crate::error::{Class, Error, Result};
 use crate::state::Store;
@@ -210,17 +211,28 @@ pub(super) fn find_store(context: &ConfigContext<'_>) -> Result<Store> {
     Ok(Store::at(context.global.state_dir.join(name)))
 }
 
-pub(super) fn export(context: &ConfigContext<'_>, form: ExportFormat) -> Result<()> {
+pub(super) fn export(context: &ConfigContext<'_>, form: ExportFormat, to: Option<&Path>) -> Result<()> {
     let (text, secrets) = context.settings()?.export(form);
+    if let Some(path) = to {
+        // Saving over the configuration would replace it by a form that no command reads.
+        if path == context.path() {
+            let error = Error::usage(format!("{} is the configuration itself", path.display()));
+            return Err(error.hint("name another file: turnup config export --to .config"));
+        }
+        replace_file(path, &text, Privacy::Shared)?;
+    }
     if context.printer.is_json() {
         return context
             .printer
-            .json(&json!({"schema": "turnup.config.export/1", "text": text, "secrets_left_out": secrets}));
+            .json(&json!({"schema": "turnup.config.export/1", "file": to, "text": text, "secrets_left_out": secrets}));
     }
     if secrets > 0 {
         context.printer.remark(&format!("{secrets} secrets were left out"));
     }
-    context.printer.line(text.trim_end())
+    match to {
+        Some(path) => context.printer.line(&format!("configuration in {}", path.display())),
+        None => context.printer.line(text.trim_end()),
+    }
 }
 
 pub(super) fn schema(context: &ConfigContext<'_>) -> Result<()> {

@@ -105,6 +105,17 @@ fn find_symbol(config: &Config<'_>, name: &str) -> Result<SymbolId, String> {
 /// The configuration as `.config`.
 #[must_use]
 pub fn write(config: &Config<'_>, prefix: &str) -> String {
+    write_as(config, prefix, config.tree().dialect().has(Rule::EndOfMenu), &|_| true)
+}
+
+/// The same as the C tools wrote it before Linux 5.2, which did not say where a menu ends; only the
+/// symbols that are kept.
+#[must_use]
+pub fn write_without_ends(config: &Config<'_>, prefix: &str, keeps: &dyn Fn(SymbolId) -> bool) -> String {
+    write_as(config, prefix, false, keeps)
+}
+
+fn write_as(config: &Config<'_>, prefix: &str, ends: bool, keeps: &dyn Fn(SymbolId) -> bool) -> String {
     let tree = config.tree();
     let title = tree.node(tree.root()).prompt.as_ref().map_or("", |prompt| &*prompt.text);
     let mut writer = Writer {
@@ -114,6 +125,8 @@ pub fn write(config: &Config<'_>, prefix: &str) -> String {
         written: vec![false; tree.symbols.len()],
         needs_newline: false,
         dialect: tree.dialect(),
+        ends,
+        keeps,
     };
     writer.write_children();
     writer.text
@@ -141,6 +154,9 @@ struct Writer<'c> {
     written: Vec<bool>,
     needs_newline: bool,
     dialect: Dialect,
+    /// Whether lines say where a menu ends.
+    ends: bool,
+    keeps: &'c dyn Fn(SymbolId) -> bool,
 }
 
 impl Writer<'_> {
@@ -180,8 +196,7 @@ impl Writer<'_> {
 
     fn close(&mut self, id: NodeId) {
         let node = self.config.tree().node(id);
-        let ends =
-            self.dialect.has(Rule::EndOfMenu) && (self.dialect.has(Rule::EndOfEmptyMenu) || !node.children.is_empty());
+        let ends = self.ends && (self.dialect.has(Rule::EndOfEmptyMenu) || !node.children.is_empty());
         if let Some(prompt) =
             node.prompt.as_ref().filter(|_| ends && node.kind == NodeKind::Menu && self.config.node_visible(id))
         {
@@ -191,8 +206,8 @@ impl Writer<'_> {
     }
 
     fn write_symbol(&mut self, symbol: SymbolId) {
-        if self.written[symbol.index()] || !self.dialect.has(Rule::AllSymbolsWritten) && !self.config.is_written(symbol)
-        {
+        let is_written = self.dialect.has(Rule::AllSymbolsWritten) || self.config.is_written(symbol);
+        if self.written[symbol.index()] || !is_written || !(self.keeps)(symbol) {
             return;
         }
         self.written[symbol.index()] = true;
