@@ -367,12 +367,17 @@ fn params(name: &str, group: Option<&str>, life: Duration) -> Result<Certificate
     let now = SystemTime::now();
     params.not_before = (now - BACK_DATE).into();
     params.not_after = (now + life).into();
+    params.serial_number = Some(SerialNumber::from_slice(&random_serial()?));
+    Ok(params)
+}
+
+/// A positive integer (RFC 5280 4.1.2.2) of 126 random bits.
+fn random_serial() -> Result<[u8; 16]> {
     let mut serial = [0_u8; 16];
     getrandom::fill(&mut serial).map_err(|error| Error::permanent(format!("no random numbers: {error}")))?;
-    // RFC 5280 4.1.2.2: a positive integer.
-    serial[0] &= 0x7f;
-    params.serial_number = Some(SerialNumber::from_slice(&serial));
-    Ok(params)
+    // Without a leading zero, which DER leaves out: the certificate has the bytes that we name.
+    serial[0] = serial[0] & 0x7f | 0x40;
+    Ok(serial)
 }
 
 /// When a certificate in PEM ends.

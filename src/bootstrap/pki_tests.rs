@@ -201,3 +201,10 @@ fn a_user_has_every_group_and_nothing_is_written() {
     }
     assert_eq!(files(), before);
 }
+
+#[test]
+fn a_serial_is_positive_and_has_all_of_its_bytes() {
+    for _ in 0..1000 {
+        assert!((0x40..0x80).contains(&random_serial().unwrap()[0]));
+    }
+}
