@@ -43,6 +43,14 @@ fn unreadable(path: &Path, error: std::io::Error) -> Error {
     Error::new(Class::Config, format!("cannot read {}", path.display())).source(error).hint(hint)
 }
 
+/// Whether both paths lead to one file, perhaps by way of a link; of a file that is not there yet,
+/// whether they are the same.
+#[must_use]
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| fs_err::canonicalize(path).ok();
+    one == other || real(one).is_some_and(|path| Some(path) == real(other))
+}
+
 /// Replaces the file atomically: a reader sees all of the old or all of the new content, also after
 /// a crash.
 pub(crate) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()> {

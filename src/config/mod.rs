@@ -66,7 +66,7 @@ pub use destination::{ComponentName, Destination, flag_text};
 pub use explain::WishWay;
 pub use export::ExportFormat;
 pub use field_help::field_help;
-pub(crate) use file::{Privacy, read as read_file, replace as replace_file};
+pub(crate) use file::{Privacy, is_same as is_same_file, read as read_file, replace as replace_file};
 pub use host_list::{HOSTS, HostList, read_hosts};
 pub use host_merge::merge_hosts;
 pub use hosts::MOST_CONTROL_PLANES;

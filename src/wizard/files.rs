@@ -13,7 +13,9 @@ use super::model::Model;
 use super::msg::{Effect, Merge, Msg};
 use super::preview::changed_lines;
 use super::verdict::{ConfigurationCheck, Job};
-use crate::config::{Privacy, ProblemLevel, Profile, Schema, Settings, TreeSource, read_file, replace_file};
+use crate::config::{
+    Privacy, ProblemLevel, Profile, Schema, Settings, TreeSource, is_same_file, read_file, replace_file,
+};
 use crate::error::{Class, Error, Result};
 
 /// What the loop asks for.
@@ -151,10 +153,9 @@ impl<F: FileForm> Session<F> {
         Ok(Msg::Taken { disk: Box::new(disk), answers: Box::new(config.said()), merge, remarks })
     }
 
-    /// Whether a name, perhaps by way of a link, is that of the configuration's own file.
+    /// Whether a name is that of the configuration's own file.
     fn is_own(&self, name: &str) -> bool {
-        let real = |path: &Path| fs_err::canonicalize(path).ok();
-        Path::new(name) == self.path || real(Path::new(name)).is_some_and(|path| Some(path) == real(&self.path))
+        is_same_file(Path::new(name), &self.path)
     }
 
     fn load(&self, path: &Path, name: &str) -> Msg {

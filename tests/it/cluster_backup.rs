@@ -27,7 +27,7 @@ fn documented_restore(site: &Site, name: &str) -> String {
     let restore = text.split_once("## Restore").unwrap().1;
     let blocks: Vec<&str> = restore.split("```").skip(1).step_by(2).collect();
     assert_eq!(blocks.len(), 2, "{restore}");
-    let start = "systemctl start kubelet turnup-backup.timer";
+    let start = "systemctl start kubelet turnup-backup.timer turnup-agent";
     assert!(restore.contains(start));
     let address = site.hosts()[HOST]["address"].as_str().unwrap().to_owned();
     let script = format!("set -e\n. /etc/profile\n{}\n{start}", blocks.concat());

@@ -314,7 +314,7 @@ fn hosts_are_brought_back_to_their_node_config(site: &Site) {
 
 /// Settings of containerd restart it.
 fn nodes_are_drained_before_their_runtime_restarts(site: &Site) {
-    workers_are_drained_one_by_one(site, &[FIRST, SECOND], &["phase2.runtime.max_concurrent_downloads=4"]);
+    workers_are_drained_one_by_one(site, &[FIRST, SECOND], 0, &["phase2.runtime.max_concurrent_downloads=4"]);
 }
 
 fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {

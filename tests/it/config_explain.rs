@@ -267,6 +267,8 @@ fn a_dot_config_beside_the_file_has_the_ancestors_bytes() {
     let secret = with_tree();
     secret.write_private("token", "hunter2");
     secret.ok(&["set", "phase1.token=@token"]);
+    let own = secret.ends(2, &["export", "--to", "./.config.json"]).err;
+    assert!(own.contains(".config.json is the configuration itself"), "by another way: {own}");
     let said = secret.ok(&["export", "--to", ".config"]);
     assert!(said.err.contains("secrets were left out"), "{}", said.err);
     assert!(!secret.read(".config").contains("token"), "{}", secret.read(".config"));

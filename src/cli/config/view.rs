@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::ConfigContext;
 use super::answers::change_json;
 use crate::config::{
-    ExportFormat, Privacy, Problem, ProblemLevel, Profile, Schema, Setting, SettingChange, Settings, json_schema,
-    replace_file,
+    ExportFormat, Privacy, Problem, ProblemLevel, Profile, Schema, Setting, SettingChange, Settings, is_same_file,
+    json_schema, replace_file,
 };
 use crate::error::{Class, Error, Result};
 use crate::state::Store;
@@ -215,7 +215,7 @@ pub(super) fn export(context: &ConfigContext<'_>, form: ExportFormat, to: Option
     let (text, secrets) = context.settings()?.export(form);
     if let Some(path) = to {
         // Saving over the configuration would replace it by a form that no command reads.
-        if path == context.path() {
+        if is_same_file(path, context.path()) {
             let error = Error::usage(format!("{} is the configuration itself", path.display()));
             return Err(error.hint("name another file: turnup config export --to .config"));
         }
