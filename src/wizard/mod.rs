@@ -27,8 +27,10 @@ mod palette;
 mod picture;
 mod preset;
 mod preview;
+mod questions;
 mod recording;
 mod repair;
+mod row;
 mod rows;
 mod search;
 mod start_from;
@@ -119,6 +121,7 @@ impl Wizard {
         let settings = settings.unwrap_or_else(|| Settings::from_defaults(Arc::clone(&schema)));
         let name = path.display().to_string();
         let mut model = Model::new(Arc::clone(&schema), settings.config(), name, Form::Object, saved);
+        model.refresh();
         model.is_stale = !is_new && settings.differs_from_file();
         model.has_check = true;
         model.known = (!is_new).then(|| answered(&settings)).filter(|known| is_whole(&settings, known.len()));
@@ -144,6 +147,7 @@ impl Wizard {
         let saved = text.as_ref().map(|_| Saved::Said(Box::new(config.said())));
         let form = Form::DotConfig { prefix: prefix.to_owned() };
         let mut model = Model::new(Arc::clone(schema), config, path.display().to_string(), form, saved);
+        model.refresh();
         model.is_stale = text.as_ref().is_some_and(|text| *text != dotconfig::write(&model.config, prefix));
         model.known = text.as_ref().map(|_| {
             let symbols = schema.tree().symbols().map(|(symbol, _)| symbol);

@@ -66,11 +66,7 @@ fn comments_wrap_at_100_columns() {
 
 /// Files of one directory that name each other: the parts of one model, and a dialog that asks
 /// again.
-const CIRCLES: [(&str, &str); 3] = [
-    ("src/wizard/guide.rs", "src/wizard/model.rs"),
-    ("src/wizard/model.rs", "src/wizard/rows.rs"),
-    ("src/wizard/update/dialog.rs", "src/wizard/update/guide.rs"),
-];
+const CIRCLES: [(&str, &str); 0] = [];
 
 #[test]
 fn no_two_files_of_a_directory_name_each_other() {
