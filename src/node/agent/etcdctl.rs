@@ -19,15 +19,8 @@ use super::super::layout;
 use super::super::node_config::{Content, NodeConfig};
 use super::etcd::{Alarm, EtcdMember, EtcdView};
 
-/// Who it is, whom it believes, and how long it may take.
-const FLAGS: [&str; 6] = [
-    "--endpoints=https://127.0.0.1:2379",
-    "--cacert=/etc/kubernetes/etcd/ca.crt",
-    "--cert=/etc/kubernetes/etcd/server.crt",
-    "--key=/etc/kubernetes/etcd/server.key",
-    "--dial-timeout=3s",
-    "--command-timeout=10s",
-];
+/// How long it may take.
+const TIMEOUTS: [&str; 2] = ["--dial-timeout=3s", "--command-timeout=10s"];
 /// Below it is when each member was defragmented last. No key of Kubernetes begins so.
 const DEFRAGMENTED: &str = "turnup/defragmented/";
 /// The name of the lock with which one member at a time is defragmented.
@@ -118,8 +111,8 @@ impl OwnEtcd {
 
     /// The same while no other member is, and remembers when.
     pub(super) fn defragment_in_turn(&self, name: &str, now: Timestamp) -> Result<()> {
-        let program = self.program.display().to_string();
-        let own = [&[program.as_str()], &FLAGS[..], &["defrag", REWRITE_FLAG]].concat();
+        let (program, endpoint) = (self.program.display().to_string(), endpoint());
+        let own = [&[program.as_str()], &flags(&endpoint)[..], &["defrag", REWRITE_FLAG]].concat();
         self.run(&[&["lock", "--ttl=60", "--", LOCK], &own[..]].concat()).timeout(REWRITE).succeed()?;
         self.run(&["put", &format!("{DEFRAGMENTED}{name}"), &now.to_string()]).succeed().map(drop)
     }
@@ -134,10 +127,20 @@ impl OwnEtcd {
     }
 
     fn run(&self, words: &[&str]) -> Run {
-        let words = words.iter().copied();
-        let json = (!words.clone().any(|word| word == "lock")).then_some("--write-out=json");
-        Run::new(&self.program).args(FLAGS.into_iter().chain(json).chain(words)).dir("/").timeout(ANSWER)
+        let json = (!words.contains(&"lock")).then_some("--write-out=json");
+        let endpoint = endpoint();
+        let words = [&flags(&endpoint)[..], json.as_slice(), words].concat();
+        Run::new(&self.program).args(words).dir("/").timeout(ANSWER)
     }
+}
+
+fn endpoint() -> String {
+    format!("--endpoints={}", layout::ETCD_ENDPOINT)
+}
+
+/// Where it asks, with what it is believed there, and how long it may take.
+fn flags(endpoint: &str) -> Vec<&str> {
+    [&[endpoint], &layout::ETCD_CLIENT[..], &TIMEOUTS].concat()
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
