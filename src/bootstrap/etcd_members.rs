@@ -111,7 +111,8 @@ impl Member {
     }
 }
 
-fn peer_url(address: IpAddr) -> String {
+/// Where the member on the host with this address is reached by the others.
+pub(super) fn peer_url(address: IpAddr) -> String {
     format!("https://{}", std::net::SocketAddr::new(address, 2380))
 }
 
@@ -246,7 +247,8 @@ fn wanted(inventory: &Inventory) -> String {
     inventory.control_planes().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn name_and_url(host: &Host) -> String {
+/// A host in a list of members.
+pub(super) fn name_and_url(host: &Host) -> String {
     format!("{}={}", host.name, peer_url(host.address))
 }
 

@@ -96,6 +96,12 @@ impl<'a> Etcdctl<'a> {
         }
     }
 
+    /// Forgets which API servers there are. Each that lives says so again within ten seconds
+    /// (`--lease-reuse-duration` and the interval of `pkg/controlplane/reconcilers`).
+    pub(super) fn forget_api_servers(&self) -> Result<()> {
+        self.run(&["del", "--prefix", "/registry/masterleases/"]).map(drop)
+    }
+
     fn list(&self) -> Result<Vec<Listed>> {
         parse(&self.run(&["member", "list"])?)
     }

@@ -420,7 +420,7 @@ impl Action for LabelNodes {
 /// Waits for the API server; returns whether it had to wait. While it starts, it may return errors
 /// that only the operator could fix, such as that it knows no user; errors that last longer than
 /// the start are real.
-fn wait_until_ready(kubectl: &Kubectl, cx: &Cx) -> Result<bool> {
+pub(super) fn wait_until_ready(kubectl: &Kubectl, cx: &Cx) -> Result<bool> {
     const STARTING: Duration = Duration::from_secs(10);
     let mut hopeless_since = None;
     let mut waited = false;

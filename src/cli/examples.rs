@@ -56,6 +56,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("backup list", "turnup backup list --output json"),
     ("backup verify", "turnup backup verify"),
     ("backup download", "turnup backup download kubernetes-20260301T120000Z-h0.tar --to safe/monday.tar"),
+    (
+        "restore",
+        "turnup restore\nturnup restore --backup kubernetes-20260301T120000Z-h0.tar\nturnup restore --file safe/monday.tar --yes",
+    ),
     ("user-data", "turnup user-data workers --artifacts-url https://artifacts.example.com/turnup"),
     ("down", "turnup down --cluster kubernetes --yes"),
     ("reset", "turnup reset kubernetes-worker-0 --yes"),

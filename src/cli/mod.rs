@@ -32,11 +32,13 @@ mod logs;
 mod man;
 mod node;
 mod node_backup;
+mod node_restore;
 mod phase_name;
 mod plan;
 mod printer;
 mod render;
 mod reset;
+mod restore;
 mod run;
 mod session;
 mod state;
@@ -114,6 +116,9 @@ pub enum Command {
     Keyset(keyset::Args),
     /// Backups of etcd: take one now, list, verify, download
     Backup(backup::Args),
+    /// Give etcd back the content of the member that is left, or of a backup, on all control-plane
+    /// hosts
+    Restore(restore::Args),
     /// Write what a machine of your own has to be told at its first boot so that it joins by itself
     UserData(user_data::Args),
     /// Delete the cluster with all its data
@@ -174,6 +179,7 @@ impl Command {
             Self::Backup(args) => backup::run(&args, global, printer),
             Self::UserData(args) => user_data::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
+            Self::Restore(args) => restore::run(&args, global, printer),
             Self::Reset(args) => reset::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),
             Self::Artifacts(args) => artifacts::run(&args, global, printer),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::bootstrap::reset;
+use crate::bootstrap::{reset, restore};
 use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory};
 
@@ -40,6 +40,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     }
     session.finish(|session| {
         let _lock = session.lock()?;
+        restore::require_none(&session.cluster.store)?;
         let cx = session.context("reset", TIMEOUT)?;
         // Before they are reset: pods go elsewhere, and a kubelet that still runs does not make its
         // Node again.

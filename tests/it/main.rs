@@ -48,6 +48,7 @@ mod cluster_members;
 mod cluster_metrics;
 mod cluster_orphan;
 mod cluster_reset;
+mod cluster_restore;
 mod cluster_rotate;
 mod cluster_settings;
 mod cluster_static;
