@@ -43,7 +43,7 @@ pub(super) fn run(command: &Command, printer: &Printer) -> Result<()> {
     let programs = &EtcdPrograms::HOST;
     match command {
         Command::Look => match OwnMember::find()? {
-            Some(member) => json(printer, &member.look(programs)?),
+            Some(member) => json(printer, &member.look(programs)),
             None => printer.json(&Value::Null),
         },
         Command::Check { id } => json(printer, &OwnMember::require()?.check(programs, id)?),

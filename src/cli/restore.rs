@@ -58,12 +58,12 @@ impl Args {
         let member = self.member.clone().map(RestoreSource::Member);
         backup.or(file).or(member).or_else(|| self.newest_backup.then_some(RestoreSource::NewestBackup))
     }
+}
 
-    /// The same command without a question.
-    fn without_question(&self) -> String {
-        let given: Vec<String> = std::env::args().skip(1).collect();
-        format!("turnup {} --yes", shell_words::join(given))
-    }
+/// The same command without a question.
+fn without_question() -> String {
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    format!("turnup {} --yes", shell_words::join(given))
 }
 
 /// Restores it.
@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
             (None, None) => Vec::new(),
         };
         tell(session, printer, lines);
-        let without = args.without_question();
+        let without = without_question();
         if !args.yes && !printer.confirm("Stop the control plane and exchange the data of etcd?", &without)? {
             return Err(Error::usage("nothing was changed").hint(without));
         }

@@ -81,7 +81,6 @@ pub(crate) struct RestoreOrder {
 /// What a restore has left on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
-    is_marked: bool,
     built: bool,
     aside: bool,
     data: bool,
@@ -94,15 +93,13 @@ enum Next {
     PutAside,
     MoveIn,
     Mark,
-    Nothing,
     /// Something has made data since the old ones were put aside.
     Refuse,
 }
 
 const fn decide(found: Found) -> Next {
     match found {
-        Found { is_marked: true, .. } => Next::Nothing,
-        Found { built: false, aside: true, data: true, .. } => Next::Mark,
+        Found { built: false, aside: true, data: true } => Next::Mark,
         Found { built: false, .. } => Next::Build,
         Found { aside: false, .. } => Next::PutAside,
         Found { data: false, .. } => Next::MoveIn,
@@ -137,7 +134,7 @@ impl OwnMember {
     }
 
     /// Changes nothing.
-    pub(crate) fn look(&self, programs: &EtcdPrograms<'_>) -> Result<MemberState> {
+    pub(crate) fn look(&self, programs: &EtcdPrograms<'_>) -> MemberState {
         let directory = self.directory.clone();
         let has_data = self.data().join("member").is_dir();
         let is_running = self.is_running();
@@ -149,7 +146,7 @@ impl OwnMember {
         } else {
             (None, false)
         };
-        Ok(MemberState { directory, has_data, is_running, has_leader, revision })
+        MemberState { directory, has_data, is_running, has_leader, revision }
     }
 
     /// Stops what writes and what answers, now and at the next boot: the agent and kubelet first,
@@ -260,17 +257,16 @@ impl Exchange<'_> {
     }
 
     fn find(&self) -> Found {
-        let mark = fs_err::read_to_string(self.directory.join(MARK)).unwrap_or_default();
-        Found {
-            is_marked: mark.trim() == self.order.id,
-            built: self.built().exists(),
-            aside: self.aside().exists(),
-            data: self.data().exists(),
-        }
+        Found { built: self.built().exists(), aside: self.aside().exists(), data: self.data().exists() }
+    }
+
+    /// Whether this restore came to its end here.
+    fn is_marked(&self) -> bool {
+        fs_err::read_to_string(self.directory.join(MARK)).is_ok_and(|mark| mark.trim() == self.order.id)
     }
 
     fn carry_out(&self) -> Result<()> {
-        loop {
+        while !self.is_marked() {
             let next = decide(self.find());
             let effect = || match next {
                 Next::Build => self.build(),
@@ -281,14 +277,11 @@ impl Exchange<'_> {
                     self.order.id.as_bytes(),
                     FileMode::Exact(0o600),
                 )?),
-                Next::Nothing | Next::Refuse => Ok(()),
+                Next::Refuse => Err(self.refuse()),
             };
-            match next {
-                Next::Nothing => return Ok(()),
-                Next::Refuse => return Err(self.refuse()),
-                _ => failpoint::around(format_args!("{next:?}"), effect)?,
-            }
+            failpoint::around(format_args!("{next:?}"), effect)?;
         }
+        Ok(())
     }
 
     /// A data directory of the new member beside the old one. It gets its name when it is whole.
@@ -390,24 +383,22 @@ mkdir -p "$dir/member/snap" && echo "$*" >"$dir/member/snap/db"
         }
 
         fn carry_out(&self) -> Result<()> {
-            self.with(|exchange| exchange.carry_out())
-        }
-
-        fn with<T>(&self, act: impl FnOnce(&Exchange<'_>) -> T) -> T {
-            let programs = EtcdPrograms::of("/bin/false", &self.utl);
-            act(&Exchange { directory: &self.etcd(), programs: &programs, order: &self.order })
+            let programs = EtcdPrograms::with_etcdutl(&self.utl);
+            Exchange { directory: &self.etcd(), programs: &programs, order: &self.order }.carry_out()
         }
 
         /// One effect, or half of one, and then the machine is gone.
         fn step(&self, is_cut: bool) {
-            self.with(|exchange| match decide(exchange.find()) {
+            let programs = EtcdPrograms::with_etcdutl(&self.utl);
+            let exchange = Exchange { directory: &self.etcd(), programs: &programs, order: &self.order };
+            match decide(exchange.find()) {
                 // Killed within it: etcdutl leaves a half.
                 Next::Build if is_cut => fs_err::create_dir_all(self.etcd().join("restore-t1.half/member")).unwrap(),
                 Next::Build => exchange.build().unwrap(),
                 Next::PutAside => exchange.put_aside().unwrap(),
                 Next::MoveIn => exchange.rename(&exchange.built(), &exchange.data()).unwrap(),
                 _ => {}
-            });
+            }
         }
 
         fn require_restored(&self, with_data: bool) {
@@ -434,7 +425,9 @@ mkdir -p "$dir/member/snap" && echo "$*" >"$dir/member/snap/db"
             cuts in proptest::collection::vec(any::<bool>(), 0..6),
         ) {
             let fake = Fake::new(with_data);
-            cuts.into_iter().for_each(|is_cut| fake.step(is_cut));
+            for is_cut in cuts {
+                fake.step(is_cut);
+            }
             fake.carry_out().unwrap();
             fake.require_restored(with_data);
             // What runs since is not touched by a second call.

@@ -3,7 +3,7 @@
 //! anything stops.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
@@ -12,8 +12,6 @@ use crate::cluster_support::{Site, TIMEOUT, can_make_hosts, say};
 
 const HOSTS: [&str; 3] = ["it-control-plane-0", "it-control-plane-1", "it-control-plane-2"];
 const WORKER: &str = "it-worker-0";
-/// Only what hangs takes as long.
-const SOON: Duration = Duration::from_mins(5);
 /// What a way back adds to the revision at least.
 const AHEAD: u64 = 1_000_000_000;
 
@@ -32,7 +30,9 @@ fn prepare() -> Option<Site> {
 }
 
 fn lose_data(site: &Site, hosts: &[&str]) {
-    hosts.iter().for_each(|host| site.in_host(host, LOSE));
+    for host in hosts {
+        site.in_host(host, LOSE);
+    }
 }
 
 fn config_maps(site: &Site) -> Vec<String> {
@@ -50,7 +50,7 @@ fn restore(site: &Site, words: &[&str]) -> Value {
     let done = site.ok(&[&["restore", "--yes", "--output", "json"], words].concat());
     say(&format!("turnup restore {}: {:.1} s", words.join(" "), since.elapsed().as_secs_f64()));
     let last = done.out.lines().last().unwrap();
-    let result: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("no result: {done}"));
+    let result: Value = serde_json::from_str(last).unwrap();
     assert_eq!(result["schema"], "turnup.restore-command/1", "{result}");
     result
 }
@@ -89,8 +89,8 @@ fn members(site: &Site) -> Vec<String> {
 /// What kubelet started etcd as, on each host: it is the same as long as nothing was stopped.
 fn starts(site: &Site) -> Vec<String> {
     let ask = |host: &&str| {
-        let path = format!("--output=jsonpath={{.status.containerStatuses[0].containerID}}");
-        site.kubectl(&["get", "pod", &format!("etcd-{host}"), "--namespace=kube-system", &path])
+        let path = "--output=jsonpath={.status.containerStatuses[0].containerID}";
+        site.kubectl(&["get", "pod", &format!("etcd-{host}"), "--namespace=kube-system", path])
     };
     HOSTS.iter().map(ask).collect()
 }

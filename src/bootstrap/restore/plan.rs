@@ -242,7 +242,7 @@ impl Survey {
             return refuse(newer, "turnup restore --newest-backup".to_owned());
         }
         // With a majority there always is something newer, and to go back is what is wanted.
-        let ahead = self.with_data().filter(|(_, state)| state.revision.is_none_or(|of| of > manifest.revision)).next();
+        let ahead = self.with_data().find(|(_, state)| state.revision.is_none_or(|of| of > manifest.revision));
         match ahead.filter(|_| !self.has_majority()) {
             Some((host, state)) => {
                 let of = state.revision.map_or_else(|| "unknown".to_owned(), |of| of.to_string());
@@ -423,6 +423,9 @@ mod tests {
         let healthy = survey(vec![member(Some(900), true), member(Some(899), true), empty()], backups);
         insta::assert_snapshot!(refused(ask(&healthy, RestoreSource::Best)));
         assert!(ask(&healthy, RestoreSource::Member("h0".into())).is_err());
+        let behind = survey(vec![member(Some(9), true), member(Some(9), true), member(Some(900), false)], vec![]);
+        let behind = ask(&behind, RestoreSource::Member("h2".into())).unwrap();
+        assert_eq!(behind.source, PlannedSource::Member(Some("h2".into())), "it may be the only one with the data");
         let back = ask(&healthy, RestoreSource::NewestBackup).unwrap();
         assert_eq!((back.source.describe().as_str(), back.known), ("the backup b", 900), "to go back is allowed");
     }

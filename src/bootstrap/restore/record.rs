@@ -12,7 +12,7 @@ use crate::state::Store;
 pub(super) const FILE: &str = "outputs/restore.json";
 
 /// By how much a restored revision is above all that are known: no cluster writes as often between
-/// the last look at it and its end. OpenShift's way back takes the same number.
+/// the last look at it and its end. `OpenShift`'s way back takes the same number.
 const AHEAD: i64 = 1_000_000_000;
 
 /// What comes into the members.

@@ -122,8 +122,8 @@ impl EtcdPrograms<'_> {
     pub(crate) const HOST: EtcdPrograms<'static> = EtcdPrograms { etcdctl: layout::ETCDCTL, etcdutl: layout::ETCDUTL };
 
     #[cfg(test)]
-    pub(super) const fn of<'a>(etcdctl: &'a str, etcdutl: &'a str) -> EtcdPrograms<'a> {
-        EtcdPrograms { etcdctl, etcdutl }
+    pub(super) const fn with_etcdutl(etcdutl: &str) -> EtcdPrograms<'_> {
+        EtcdPrograms { etcdctl: "/bin/false", etcdutl }
     }
 
     fn ctl(&self, words: &[&str]) -> Result<String> {
