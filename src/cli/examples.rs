@@ -44,6 +44,14 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("status", "turnup status --quick --output json"),
     ("events", "turnup events --follow"),
     ("logs", "turnup logs join kubernetes-worker-0 --tail 50"),
+    (
+        "exec",
+        "turnup exec all -- systemctl is-active kubelet\nturnup exec control-plane -- sh -c 'df -h /var/lib | tail -1'",
+    ),
+    (
+        "ssh",
+        "turnup ssh kubernetes-control-plane-0\nturnup ssh kubernetes-worker-0 -- journalctl --unit kubelet --follow",
+    ),
     ("support-bundle", "turnup support-bundle --to incident.tar.gz"),
     ("kubeconfig", "export KUBECONFIG=$(turnup kubeconfig)"),
     ("certificates", "turnup certificates --output json"),

@@ -23,6 +23,7 @@ mod doctor;
 mod down;
 mod events;
 mod examples;
+mod exec;
 mod global;
 mod kconfig;
 mod keyset;
@@ -106,6 +107,10 @@ pub enum Command {
     Events(events::Args),
     /// Show what the programs of a step said, on one host or on all
     Logs(logs::Args),
+    /// Run a command as root on one host or on many, and show what it prints
+    Exec(exec::Args),
+    /// Open a shell on a host, or run a command there on this terminal
+    Ssh(exec::SshArgs),
     /// Write an archive for a support request: logs, state, configuration; without secrets
     SupportBundle(support_bundle::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
@@ -179,6 +184,8 @@ impl Command {
             Self::Backup(args) => backup::run(&args, global, printer),
             Self::UserData(args) => user_data::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
+            Self::Exec(args) => exec::run(&args, global, printer),
+            Self::Ssh(args) => exec::ssh(&args, global, printer),
             Self::Restore(args) => restore::run(&args, global, printer),
             Self::Reset(args) => reset::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),

@@ -87,6 +87,7 @@ mod engine_ssh;
 mod engine_state;
 mod engine_steps;
 #[cfg(feature = "test-fakes")]
+mod exec_cli;
 mod fault_cluster;
 #[cfg(feature = "test-fakes")]
 mod fault_hosts;
