@@ -5,7 +5,9 @@
 //! on the disk decides what comes next ([`decide`], pure), so that the same command goes on after a
 //! kill. Which snapshot it is and who the members are is the operator's side to say.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +31,10 @@ const PODS: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kube-sche
 const ORDERLY: &str = "--timeout=60";
 /// For all of them.
 const STOP: Duration = Duration::from_mins(5);
+/// The directory below a member's data that kubelet wants to see before it starts etcd: a member
+/// whose data are gone would take part as if it were new. turnup makes it before the member's first
+/// start, etcdutl with restored data, and nothing else does.
+pub(crate) const MEMBER: &str = "member";
 /// etcd's database below the data directory of a member.
 const DATABASE: &str = "member/snap/db";
 /// The file that holds the id of the last restore that came to its end here.
@@ -110,13 +116,34 @@ const fn decide(found: Found) -> Next {
 impl OwnMember {
     /// That of this host; none where the host is no node of the control plane.
     pub(crate) fn find() -> Result<Option<Self>> {
-        let Some(node_config) = NodeConfig::read_applied()? else { return Ok(None) };
+        Ok(NodeConfig::read_applied()?.as_ref().and_then(Self::of))
+    }
+
+    /// That of a host with this node config.
+    pub(crate) fn of(node_config: &NodeConfig) -> Option<Self> {
         let path = layout::manifest("etcd");
-        let Some(file) = node_config.files.into_iter().find(|file| file.path == path) else { return Ok(None) };
-        let Content::Yaml(manifest) = file.content else { return Ok(None) };
-        let data = static_pod::find_flag(&manifest, "data-dir").map(Path::new);
-        let directory = data.and_then(Path::parent).map(Path::to_owned);
-        Ok(directory.map(|directory| Self { host: node_config.node, directory }))
+        let file = node_config.files.iter().find(|file| file.path == path)?;
+        let Content::Yaml(manifest) = &file.content else { return None };
+        let data = Path::new(static_pod::find_flag(manifest, "data-dir")?);
+        Some(Self { host: node_config.node.clone(), directory: data.parent()?.to_owned() })
+    }
+
+    /// Makes the directory without which kubelet does not start etcd ([`MEMBER`]): once, before the
+    /// member's first start.
+    pub(crate) fn admit_first_start(&self) -> Result<()> {
+        let member = self.data().join(MEMBER);
+        if member.is_dir() {
+            return Ok(());
+        }
+        failpoint::around(format_args!("directory {}", member.display()), || -> Result<()> {
+            let owner = fs_err::metadata(&self.directory)?;
+            for path in [self.data(), member.clone()] {
+                fs_err::create_dir_all(&path)?;
+                fs_err::set_permissions(&path, Permissions::from_mode(0o700))?;
+                fs_err::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid()))?;
+            }
+            Ok(sync_directory(&self.directory)?)
+        })
     }
 
     /// The same; an error where there is none.
@@ -136,7 +163,7 @@ impl OwnMember {
     /// Changes nothing.
     pub(crate) fn look(&self, programs: &EtcdPrograms<'_>) -> MemberState {
         let directory = self.directory.clone();
-        let has_data = self.data().join("member").is_dir();
+        let has_data = self.data().join(DATABASE).is_file();
         let is_running = self.is_running();
         let (revision, has_leader) = if is_running {
             programs.applied_revision().map_or((None, false), |(revision, has_leader)| (Some(revision), has_leader))
@@ -359,7 +386,7 @@ mkdir -p "$dir/member/snap" && echo "$*" >"$dir/member/snap/db"
             let dir = tempfile::tempdir().unwrap();
             let utl = dir.path().join("etcdutl");
             fs_err::write(&utl, ETCDUTL).unwrap();
-            fs_err::set_permissions(&utl, std::fs::Permissions::from_mode(0o755)).unwrap();
+            fs_err::set_permissions(&utl, Permissions::from_mode(0o755)).unwrap();
             let etcd = dir.path().join("etcd");
             fs_err::create_dir(&etcd).unwrap();
             if with_data {

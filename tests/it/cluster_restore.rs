@@ -3,7 +3,8 @@
 //! anything stops.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::time::Instant;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
@@ -15,9 +16,13 @@ const WORKER: &str = "it-worker-0";
 /// What a way back adds to the revision at least.
 const AHEAD: u64 = 1_000_000_000;
 
-/// The data of etcd are gone, as with a disk.
+/// The data of etcd are gone, as with a disk, and everything goes on trying.
 const LOSE: &str = ". /etc/profile; systemctl stop turnup-agent kubelet; \
-    crictl stop --timeout 0 $(crictl ps --quiet --name '^etcd$'); rm -rf /var/lib/etcd/data";
+    for id in $(crictl ps --quiet --name '^etcd$'); do crictl stop --timeout 0 $id; done; \
+    rm -rf /var/lib/etcd/data; systemctl start kubelet turnup-agent";
+/// kubelet was told to start etcd, and does not.
+const STAYS_AWAY: &str = ". /etc/profile; sleep 20; test -z \"$(crictl ps --quiet --name '^etcd$')\" && \
+    ! test -e /var/lib/etcd/data";
 
 fn prepare() -> Option<Site> {
     can_make_hosts().then(|| {
@@ -32,6 +37,13 @@ fn prepare() -> Option<Site> {
 fn lose_data(site: &Site, hosts: &[&str]) {
     for host in hosts {
         site.in_host(host, LOSE);
+    }
+}
+
+/// With no data a member never starts by itself: most of them would be another cluster.
+fn require_no_second_cluster(site: &Site, hosts: &[&str]) {
+    for host in hosts {
+        site.in_host(host, STAYS_AWAY);
     }
 }
 
@@ -132,14 +144,25 @@ fn cluster_restore_brings_every_loss_back() {
     say("1 of 3");
     create(&site, "third");
     lose_data(&site, &HOSTS[1..]);
+    require_no_second_cluster(&site, &HOSTS[1..]);
     let result = restore(&site, &[]);
     assert_eq!(result["source"], format!("the member on {}", HOSTS[0]));
     let first = result["new_revision"].as_u64().unwrap();
     assert!(first >= result["revision"].as_u64().unwrap() + AHEAD);
     require_well(&site, &token, &["first", "second", "third"]);
 
+    say("2 of 3: a member without its data is no member until it is reset");
+    lose_data(&site, &HOSTS[2..]);
+    require_no_second_cluster(&site, &HOSTS[2..]);
+    site.ok(&["config", "set", "phase2.etcd.snapshot_count=20000"]);
+    let said = site.fails(4, &["up"]);
+    assert!(said.err.contains(&format!("{} has lost the data of its member of etcd", HOSTS[2])), "{said}");
+    site.ok(&["reset", HOSTS[2], "--yes"]);
+    require_well(&site, &token, &["first", "second", "third"]);
+
     say("0 of 3, killed when all was stopped, and after the exchange");
     lose_data(&site, &HOSTS);
+    require_no_second_cluster(&site, &HOSTS);
     kill_restore(&site, &[], "control plane stopped");
     kill_restore(&site, &[], "data restored");
     let result = restore(&site, &[]);
@@ -163,6 +186,11 @@ fn cluster_restore_brings_every_loss_back() {
     create(&site, "fifth");
     for host in &HOSTS[1..] {
         kill_process(site.leader(host).unwrap(), Signal::KILL).unwrap();
+        let address = site.hosts()[*host]["address"].as_str().unwrap().parse().unwrap();
+        // Its processes end one after another.
+        while TcpStream::connect_timeout(&SocketAddr::new(address, 22), Duration::from_secs(1)).is_ok() {
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
     let said = site.fails(4, &["restore", "--yes"]);
     assert!(said.err.contains("does not answer, so its etcd cannot be stopped"), "{said}");

@@ -27,7 +27,7 @@ use crate::phase::Cx;
 use super::api::{Kubectl, kubectl};
 use super::backup;
 use super::delete_nodes::find_without_host;
-use super::etcd_members::{MemberStart, Members, name_and_url, peer_url};
+use super::etcd_members::{Members, name_and_url, peer_url};
 use super::etcdctl::Etcdctl;
 use super::host_connection::HostConnection;
 use super::keyset::{ItemState, KeysetName};
@@ -328,9 +328,7 @@ impl Site<'_> {
         let known = Members::find(&self.cluster.store)?;
         let mut members = known.unwrap_or_else(|| Members::recover(self.inventory, &names));
         members.all.retain(|member| names.contains(&member.name.as_str()));
-        for member in members.all.iter_mut().filter(|member| member.start == MemberStart::Joining) {
-            member.start = MemberStart::Joined;
-        }
+        names.iter().for_each(|name| members.settle(name));
         write_members(self.cluster, &members)
     }
 
