@@ -30,7 +30,11 @@ pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
 fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
     match msg {
         Msg::Paste(text) => {
-            let typed = dialog::paste(model, &unify_line_ends(&text))?;
+            let text = unify_line_ends(&text);
+            if model.dialogs.is_empty() && guide::paste(model, &text) {
+                return None;
+            }
+            let typed = dialog::paste(model, &text)?;
             return take(model, typed);
         }
         Msg::Save => return files::save(model),
