@@ -9,8 +9,8 @@ use std::io::{BufRead, Write};
 use kconfig::SymbolId;
 use serde_json::Value;
 
-use super::End;
 use super::dialog::Dialog;
+use super::end::End;
 use super::files::Files;
 use super::guide::{Answer, Guide};
 use super::line_edit::LineEdit;

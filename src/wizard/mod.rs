@@ -11,6 +11,7 @@ mod accessible;
 mod burst;
 mod checker;
 mod dialog;
+mod end;
 mod escape;
 mod field_note;
 mod files;
@@ -52,6 +53,7 @@ use ratatui::layout::Rect;
 
 use self::accessible::Conversation;
 use self::dialog::Dialog;
+use self::end::End;
 use self::files::Files;
 use self::model::{Form, Model, Saved};
 use self::preset::Preset;
@@ -61,30 +63,6 @@ use self::recording::Recorder;
 pub(crate) use self::verdict::ConfigurationCheck;
 use crate::config::{ProblemLevel, Profile, Schema, Settings, TreeSource};
 use crate::error::Result;
-
-/// How a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The file was written and has the last answers.
-    Saved,
-    /// There was nothing to write.
-    Unchanged,
-    /// Answers were given up.
-    Discarded,
-}
-
-impl End {
-    /// One line for the terminal that is back.
-    #[must_use]
-    pub(crate) fn describe(self, path: &Path) -> String {
-        let file = path.display();
-        match self {
-            Self::Saved => format!("wrote {file}"),
-            Self::Unchanged => format!("{file} is as it was"),
-            Self::Discarded => format!("not saved: {file} is left as it was"),
-        }
-    }
-}
 
 /// How a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

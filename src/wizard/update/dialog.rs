@@ -2,7 +2,9 @@
 
 use kconfig::SymbolId;
 
-use super::{files, menu, scroll, start_guide};
+use super::open::start_guide;
+use super::scroll::scroll;
+use super::{files, menu};
 use crate::config;
 use crate::config::format::Format;
 use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};

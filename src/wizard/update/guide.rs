@@ -3,7 +3,8 @@
 use kconfig::NodeId;
 
 use super::dialog::{counted, move_within, type_into};
-use super::{dialog, menu, scroll};
+use super::scroll::scroll;
+use super::{dialog, menu};
 use crate::config;
 use crate::wizard::dialog::Dialog;
 use crate::wizard::guide::{Answer, Guide, Question};

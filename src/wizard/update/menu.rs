@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use kconfig::{NodeId, SetError, SymbolId, Tri};
 
 use super::files;
+use super::open::start_guide;
+use super::scroll::scroll;
 use crate::config;
 use crate::wizard::dialog::{Dialog, Pick, PickPurpose};
 use crate::wizard::field_note::notes;
@@ -30,7 +32,7 @@ pub(super) fn update(model: &mut Model, msg: &Msg) {
         Msg::Return => jump::back(model),
         Msg::ShowAll => show_all(model),
         Msg::ShowNames => model.show_names = !model.show_names,
-        Msg::Guide => super::start_guide(model),
+        Msg::Guide => start_guide(model),
         Msg::Load | Msg::SaveAs | Msg::SaveMinimal => files::ask(model, msg),
         _ => {
             if let Some(row) = model.row() {
@@ -55,7 +57,7 @@ fn update_row(model: &mut Model, row: &Row, msg: &Msg) {
 
 fn move_cursor(model: &mut Model, msg: &Msg) {
     if let Some(place) = model.places.last_mut() {
-        super::scroll(&mut place.cursor, msg);
+        scroll(&mut place.cursor, msg);
     }
 }
 
