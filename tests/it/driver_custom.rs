@@ -166,6 +166,9 @@ fn what_a_first_run_would_fail_of_is_in_the_plan() {
     assert!(plan.contains("now it would fail:") && plan.contains("not in this account"), "{plan}");
     assert!(planned.err.contains("error: now provision/"), "{}", planned.err);
     assert!(!plan.contains("is not there yet"), "no other error in its place: {plan}");
+    // The directory in which terraform looked is gone, and its log with it.
+    let fails = plan.split("now it would fail:").nth(1).unwrap();
+    assert!(!fails.contains("log: ") && !planned.err.contains("log: "), "{plan}{}", planned.err);
     test_env.ok(&["config", "set", "phase1.custom.module=nowhere"]);
     let plan = test_env.ends(3, &["plan"]).err;
     assert!(plan.contains("nowhere is no directory") && plan.contains("next: turnup config set"), "{plan}");
