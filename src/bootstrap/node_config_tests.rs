@@ -243,6 +243,18 @@ fn where_hosts_join_by_themselves_the_control_plane_approves_their_requests() {
 }
 
 #[test]
+fn what_a_host_loses_is_put_right_from_its_boot_on_however_it_joined() {
+    with_configs(&[], |configs| {
+        for host in &configs.inventory.hosts {
+            let (node_config, _) = configs.node_config(host, &facts()).unwrap();
+            let text = &node_config.units.iter().find(|unit| unit.name == AGENT_UNIT).unwrap().text;
+            assert!(text.contains("/turnup node agent\n") && text.contains("\nWantedBy=multi-user.target\n"), "{text}");
+            assert!(!text.contains("Condition"), "nothing keeps it from its start: {text}");
+        }
+    });
+}
+
+#[test]
 fn each_component_runs_as_its_own_user_and_sees_its_own_directory() {
     with_configs(&[], |configs| {
         let (node_config, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();

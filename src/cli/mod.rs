@@ -192,8 +192,8 @@ impl Command {
             Self::Artifacts(args) => artifacts::run(&args, global, printer),
             Self::Bench(args) => bench::run(&args, global, printer),
             Self::State(args) => state::run(&args, global, printer),
-            Self::Completions(args) => completions::run(&args, printer),
-            Self::Man(args) => man::run(&args, printer),
+            Self::Completions(args) => completions::run(&args, &command(), printer),
+            Self::Man(args) => man::run(&args, command(), printer),
             Self::Local(args) => local::run(&args, printer),
             Self::Node(args) => node::run(&args, printer),
         };
@@ -267,11 +267,11 @@ fn usage_error(error: &clap::Error) -> Error {
 pub fn main() -> ExitCode {
     match kconfig::words_of_conf(std::env::args_os().skip(1)) {
         Some(words) => kconfig::run_conf(words),
-        None => run(),
+        None => run_command_line(),
     }
 }
 
-fn run() -> ExitCode {
+fn run_command_line() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -257,6 +257,12 @@ impl Schema {
         refused.then(|| format!("{name}: {value} can be configured, but not turned up{place} by this version"))
     }
 
+    /// Whether a value of this setting takes more than turnup brings.
+    #[must_use]
+    pub(crate) fn needs_more(&self, name: &str) -> bool {
+        self.related(|relations| Some(&relations.notices)).any(|(known, notices)| known == name && !notices.is_empty())
+    }
+
     /// The feature gates of the versions of Kubernetes that there are tables of.
     pub(super) fn gates(&self) -> &Gates {
         self.gates.get_or_init(|| self.source.as_ref().map(Gates::read).unwrap_or_default())

@@ -2,6 +2,7 @@
 
 use kconfig::history::Said;
 
+use super::open::open_text;
 use crate::wizard::dialog::{Dialog, FilePurpose, Pick, PickOption, PickPurpose};
 use crate::wizard::guide::Guide;
 use crate::wizard::line_edit::LineEdit;
@@ -61,7 +62,7 @@ pub(super) fn taken(model: &mut Model, disk: &Said, answers: &Said, merge: Merge
         Merge::Theirs => format!("{file} was read again, and your other changes were made to it; s saves"),
     });
     if !remarks.is_empty() {
-        super::open_text(model, "Not all of it could be taken over", remarks);
+        open_text(model, "Not all of it could be taken over", remarks);
     }
 }
 
@@ -135,9 +136,9 @@ pub(super) fn loaded(model: &mut Model, from: &str, said: &Said, remarks: Vec<St
     let refusals: Vec<String> =
         judge_unused(&model.schema, &model.config).into_iter().map(|problem| problem.message).collect();
     if !remarks.is_empty() {
-        super::open_text(model, "Not all of it could be taken over", remarks);
+        open_text(model, "Not all of it could be taken over", remarks);
     } else if !refusals.is_empty() {
-        super::open_text(model, "This version would refuse to turn it up", refusals);
+        open_text(model, "This version would refuse to turn it up", refusals);
     }
 }
 
