@@ -82,6 +82,7 @@
 //! | `outputs/provision.json` | the inventory: hosts and the API's address |
 //! | `outputs/from.json` | where the hosts came from, when `turnup bootstrap --from` brought them |
 //! | `outputs/artifacts.json` | which artifact has which digest |
+//! | `outputs/restore.json`, `restore/` | the last restore of etcd; its snapshot while it is under way |
 //! | `outputs/steps/` | the digests of what steps of a user's own made |
 //! | `pki/` | authorities, certificates, keys; `keysets.json` once one is rotated |
 //! | `node-config/<node>.json` | the node config |

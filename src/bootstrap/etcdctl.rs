@@ -61,7 +61,7 @@ impl<'a> Etcdctl<'a> {
             }
             cx.check()?;
         }
-        Err(error.hint("start the hosts of the control plane again, more than half of them; then: turnup up"))
+        Err(error.hint("start the hosts of the control plane again, more than half of them; then: turnup up; when they are lost: turnup restore"))
     }
 
     fn at(cluster: &Cluster, host: &'a Host, cx: &'a Cx) -> Result<Self> {

@@ -1,7 +1,6 @@
-//! `turnup exec HOST… -- COMMAND` and `turnup ssh HOST`: the operator's own commands on hosts, over
-//! the connections that turnup itself uses.
+//! `turnup exec HOST… -- COMMAND`: the operator's own commands on hosts, over the connections that
+//! turnup itself uses.
 
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use serde_json::json;
@@ -42,17 +41,6 @@ pub struct Args {
     /// How long it may take on a host: 90s, 5m, 1h30m
     #[arg(long, value_name = "TIME", value_parser = parse_limit)]
     timeout: Option<Duration>,
-}
-
-/// Where, and what.
-#[derive(Clone, Debug, clap::Args)]
-pub struct SshArgs {
-    /// The host, by its name in the inventory
-    #[arg(value_name = "HOST")]
-    host: String,
-    /// A command in place of a login shell
-    #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<String>,
 }
 
 fn parse_limit(text: &str) -> std::result::Result<Duration, String> {
@@ -137,17 +125,4 @@ fn select<'h>(inventory: &'h Inventory, words: &[String]) -> Result<Vec<&'h Host
         });
     }
     Ok(inventory.hosts.iter().filter(|host| chosen.iter().any(|one| one.name == host.name)).collect())
-}
-
-/// This process becomes ssh.
-pub(super) fn ssh(args: &SshArgs, global: &Global, printer: &Printer) -> Result<()> {
-    if printer.is_json() {
-        return Err(
-            Error::usage("--output json: a shell prints no JSON").hint("turnup exec HOST --output json -- COMMAND")
-        );
-    }
-    let cluster = open_cluster(global)?;
-    let inventory = cluster.inventory()?;
-    let host = inventory.find_named(&args.host)?;
-    Err(cluster.ssh(host)?.take_over(&args.command, std::io::stdin().is_terminal()))
 }

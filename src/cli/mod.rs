@@ -42,6 +42,7 @@ mod reset;
 mod restore;
 mod run;
 mod session;
+mod ssh;
 mod state;
 mod status;
 mod support_bundle;
@@ -110,7 +111,7 @@ pub enum Command {
     /// Run a command as root on one host or on many, and show what it prints
     Exec(exec::Args),
     /// Open a shell on a host, or run a command there on this terminal
-    Ssh(exec::SshArgs),
+    Ssh(ssh::Args),
     /// Write an archive for a support request: logs, state, configuration; without secrets
     SupportBundle(support_bundle::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
@@ -185,7 +186,7 @@ impl Command {
             Self::UserData(args) => user_data::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
             Self::Exec(args) => exec::run(&args, global, printer),
-            Self::Ssh(args) => exec::ssh(&args, global, printer),
+            Self::Ssh(args) => ssh::run(&args, global, printer),
             Self::Restore(args) => restore::run(&args, global, printer),
             Self::Reset(args) => reset::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),

@@ -46,7 +46,7 @@ enum Command {
     Backup(node_backup::Args),
     /// Give this host's member of etcd the content of a snapshot, step by step
     #[command(subcommand)]
-    Restore(node_restore::Command),
+    Restore(node_restore::RestoreCommand),
     /// Compare this host with its node config every minute and put right what it lost, until
     /// stopped: what a unit does on every host
     Agent {

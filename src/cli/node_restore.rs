@@ -13,7 +13,7 @@ use super::Printer;
 
 /// What to do with this host's member of etcd.
 #[derive(Clone, Debug, clap::Subcommand)]
-pub(super) enum Command {
+pub(super) enum RestoreCommand {
     /// Print how the member stands, as JSON; null where there is none
     Look,
     /// Print what is in the snapshot of a restore, as JSON
@@ -39,23 +39,23 @@ pub(super) enum Command {
 }
 
 /// Does it.
-pub(super) fn run(command: &Command, printer: &Printer) -> Result<()> {
+pub(super) fn run(command: &RestoreCommand, printer: &Printer) -> Result<()> {
     let programs = &EtcdPrograms::HOST;
     match command {
-        Command::Look => match OwnMember::find()? {
+        RestoreCommand::Look => match OwnMember::find()? {
             Some(member) => json(printer, &member.look(programs)),
             None => printer.json(&Value::Null),
         },
-        Command::Check { id } => json(printer, &OwnMember::require()?.check(programs, id)?),
-        Command::Stop => OwnMember::require()?.stop(),
-        Command::Part { offset } => printer.line(&OwnMember::require()?.part(*offset)?),
-        Command::Restore => {
+        RestoreCommand::Check { id } => json(printer, &OwnMember::require()?.check(programs, id)?),
+        RestoreCommand::Stop => OwnMember::require()?.stop(),
+        RestoreCommand::Part { offset } => printer.line(&OwnMember::require()?.part(*offset)?),
+        RestoreCommand::Restore => {
             let mut text = String::new();
             std::io::stdin().lock().read_to_string(&mut text).context("cannot read standard input")?;
             let order: RestoreOrder = serde_json::from_str(&text).context("standard input is not an order")?;
             OwnMember::require()?.restore(programs, &order)
         }
-        Command::Start { id } => OwnMember::require()?.start(id),
+        RestoreCommand::Start { id } => OwnMember::require()?.start(id),
     }
 }
 

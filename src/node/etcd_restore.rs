@@ -68,7 +68,7 @@ pub(crate) struct MemberState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RestoreOrder {
-    /// The restore: what is put aside and made anew carries it in its name.
+    /// The restore: what is put aside and made carries it in its name.
     pub id: String,
     /// The member's name.
     pub name: String,

@@ -166,14 +166,19 @@ fn cluster_restore_brings_every_loss_back() {
     kill_restore(&site, &[], "control plane stopped");
     kill_restore(&site, &[], "data restored");
     let result = restore(&site, &[]);
-    assert_eq!(result["source"], format!("the backup {name}"));
+    // Taken before the member was removed.
+    let list: Value = serde_json::from_str(&site.ok(&["backup", "list", "--output", "json"]).out).unwrap();
+    assert_eq!(list["backups"][0]["manifest"]["reason"], "change", "{list}");
+    assert_eq!(result["source"], format!("the backup {}", list["backups"][0]["name"].as_str().unwrap()));
     let second = result["new_revision"].as_u64().unwrap();
     assert!(second > first + AHEAD / 2, "above all that was ever served: {first}, then {second}");
-    require_well(&site, &token, &["first"]);
+    require_well(&site, &token, &["first", "second", "third"]);
 
     say("back on purpose, from a file");
     create(&site, "fourth");
-    let result = restore(&site, &["--file", "copy.tar"]);
+    let said = site.fails(4, &["restore", "--yes", "--file", "copy.tar"]);
+    assert!(said.err.contains("is not the newest"), "{said}");
+    let result = restore(&site, &["--file", "copy.tar", "--older"]);
     assert!(result["new_revision"].as_u64().unwrap() > second + AHEAD / 2, "{result}");
     require_well(&site, &token, &["first"]);
 

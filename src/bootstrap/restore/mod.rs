@@ -49,6 +49,10 @@ const TOGETHER: Duration = Duration::from_mins(5);
 const ENDPOINTS: Duration = Duration::from_mins(1);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Below the cluster's directory: what a restore that is under way needs.
+const DIRECTORY: &str = "restore";
+const SNAPSHOT: &str = "restore/snapshot.db";
+const ARCHIVE: &str = "restore/backup.tar";
 /// The form of the time in an id, in UTC.
 const ID: &str = "%Y%m%dT%H%M%SZ";
 
@@ -124,13 +128,15 @@ pub fn begin(cluster: &Cluster, plan: &RestorePlan, cx: &Cx) -> Result<()> {
         PlannedSource::Member(host) => (host.clone(), None),
         PlannedSource::Backup(listed) => {
             cx.progress(format!("fetching {} from {}", listed.name, listed.host));
-            let archive = snapshot_path(cluster, &id)?.with_extension("tar");
+            cluster.store.remove(ARCHIVE)?;
+            let archive = cluster.store.path(ARCHIVE);
+            cluster.store.create_dir(DIRECTORY)?;
             backup::download(cluster, &listed.name, &archive)?;
-            let manifest = unpack(cluster, &id, &archive)?;
-            fs_err::remove_file(&archive)?;
+            let manifest = unpack(cluster, &archive)?;
+            cluster.store.remove(ARCHIVE)?;
             (None, Some(manifest))
         }
-        PlannedSource::File(archive, _) => (None, Some(unpack(cluster, &id, archive)?)),
+        PlannedSource::File(archive, _) => (None, Some(unpack(cluster, archive)?)),
     };
     let record = RestoreRecord {
         schema: RestoreRecord::SCHEMA.into(),
@@ -145,8 +151,8 @@ pub fn begin(cluster: &Cluster, plan: &RestorePlan, cx: &Cx) -> Result<()> {
     write(cluster, &record)
 }
 
-fn unpack(cluster: &Cluster, id: &str, archive: &Path) -> Result<Snapshot> {
-    let path = snapshot_path(cluster, id)?;
+fn unpack(cluster: &Cluster, archive: &Path) -> Result<Snapshot> {
+    let path = snapshot_path(cluster)?;
     let mut file = backup::create(&path)?;
     let manifest = extract(archive, &mut file)?;
     file.commit().map_err(|error| backup::cannot_write(&path, error))?;
@@ -154,16 +160,17 @@ fn unpack(cluster: &Cluster, id: &str, archive: &Path) -> Result<Snapshot> {
 }
 
 /// The snapshot on this machine as long as the restore is under way.
-fn snapshot_path(cluster: &Cluster, id: &str) -> Result<PathBuf> {
-    Ok(cluster.store.create_dir("restore")?.join(snapshot_name(id)))
+fn snapshot_path(cluster: &Cluster) -> Result<PathBuf> {
+    cluster.store.create_dir(DIRECTORY)?;
+    Ok(cluster.store.path(SNAPSHOT))
 }
 
 fn write(cluster: &Cluster, record: &RestoreRecord) -> Result<()> {
     cluster.write_document(FILE, record, 0o600)
 }
 
-/// Takes these hosts, which do not answer any more, out of the restore that is under way. The others
-/// exchange their data once more, for a cluster of etcd that was never told of them.
+/// Takes these hosts, which do not answer any more, out of the restore that is under way. The
+/// others exchange their data once more, for a cluster of etcd that was never told of them.
 pub fn give_up(cluster: &Cluster, without: &[String]) -> Result<()> {
     let Some(record) = RestoreRecord::find(&cluster.store)?.filter(|_| !without.is_empty()) else { return Ok(()) };
     let inventory = cluster.inventory()?;
@@ -181,16 +188,7 @@ pub fn give_up(cluster: &Cluster, without: &[String]) -> Result<()> {
     if hosts.is_empty() {
         return Err(Error::usage("--without: no host of the restore is left").hint("turnup restore"));
     }
-    if record.snapshot.is_some() {
-        fs_err::copy(snapshot_path(cluster, &record.id)?, snapshot_path(cluster, &id)?)?;
-    }
-    write(cluster, &RestoreRecord { id, hosts, known: record.revision(), ..record.clone() })?;
-    remove_snapshot(cluster, &record.id)
-}
-
-fn remove_snapshot(cluster: &Cluster, id: &str) -> Result<()> {
-    let path = snapshot_path(cluster, id)?;
-    if path.exists() { Ok(fs_err::remove_file(path)?) } else { Ok(()) }
+    write(cluster, &RestoreRecord { id, hosts, known: record.revision(), ..record })
 }
 
 /// Goes on with the restore that is written down, to its end.
@@ -208,7 +206,7 @@ pub fn carry_out(cluster: &Cluster, cx: &Cx) -> Result<Restored> {
     members.tell_members()?;
     members.start(&record)?;
     members.settle()?;
-    remove_snapshot(cluster, &record.id)?;
+    cluster.store.remove(SNAPSHOT)?;
     write(cluster, &RestoreRecord { is_finished: true, ..record.clone() })?;
     Ok(Restored {
         revisions: (snapshot.revision, record.revision()),
@@ -248,7 +246,7 @@ impl Site<'_> {
         let stopped: Vec<(String, MemberState)> = self.each(|connection| connection.ask_etcd(&["look"]))?;
         let (host, revision) = choose_member(&stopped, record.member.as_deref())?;
         self.cx.progress(format!("taking the member on {host}, revision {revision}"));
-        let sha256 = self.fetch_member(&record.id, &host)?;
+        let sha256 = self.fetch_member(&host)?;
         let known = stopped.iter().filter_map(|(_, state)| state.revision).fold(record.known, i64::max);
         let snapshot = Snapshot { revision, sha256, has_hash: false };
         let source = format!("the member on {host}");
@@ -266,8 +264,8 @@ impl Site<'_> {
     }
 
     /// Copies the database of a stopped member here; its digest.
-    fn fetch_member(&self, id: &str, host: &str) -> Result<String> {
-        let path = snapshot_path(self.cluster, id)?;
+    fn fetch_member(&self, host: &str) -> Result<String> {
+        let path = snapshot_path(self.cluster)?;
         let connection = HostConnection::new(self.cluster, self.inventory.host(host)?, self.cx)?;
         let mut file = backup::create(&path)?;
         backup::fetch_parts(host, &mut file, |offset| {
@@ -280,7 +278,7 @@ impl Site<'_> {
 
     /// Every host gets the snapshot, and reads the revision in it that is expected.
     fn distribute(&self, id: &str, snapshot: &Snapshot) -> Result<()> {
-        let path = snapshot_path(self.cluster, id)?;
+        let path = snapshot_path(self.cluster)?;
         if Digest::of_file(&path)?.to_string() != snapshot.sha256 {
             return Err(Error::precondition(format!("{} is not the snapshot that was fetched", path.display()))
                 .hint(format!("remove {FILE} in {}; then: turnup restore", self.cluster.store.dir().display())));
@@ -322,13 +320,15 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// The members are those of these hosts, and no others; whoever else comes joins as one more.
+    /// The members are those of these hosts, and no others: any other host joins as one more.
     fn tell_members(&self) -> Result<()> {
         let names: Vec<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
         let known = Members::find(&self.cluster.store)?;
         let mut members = known.unwrap_or_else(|| Members::recover(self.inventory, &names));
         members.all.retain(|member| names.contains(&member.name.as_str()));
-        names.iter().for_each(|name| members.settle(name));
+        for name in &names {
+            members.settle(name);
+        }
         write_members(self.cluster, &members)
     }
 
