@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::bootstrap::restore;
 use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::config::TreeSource;
@@ -121,6 +122,8 @@ pub(super) fn make(global: &Global, printer: Option<&Printer>) -> Result<Plan> {
         }
     }
     verdict.into_result(&settings, &global.config)?;
+    // As `up` is refused while one is under way; the configuration is not to blame.
+    restore::require_none(&Store::at(global.state_dir.join(settings.get("phase1.cluster_name")?)))?;
     Plan::make(&settings, &source, &global.state_dir)
 }
 

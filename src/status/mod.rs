@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::bootstrap::{KUBECONFIG, PendingCsr, PendingCsrs};
+use crate::bootstrap::{KUBECONFIG, PendingCsr, PendingCsrs, restore};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::inventory::Host;
@@ -176,6 +176,10 @@ impl Status {
     pub(crate) fn of_directory(store: &Store, name: &str) -> Self {
         let mut gaps = Vec::new();
         let mut keep = |what: &str, error: Error| gaps.push(Gap::new(what, error));
+        // First of all: it explains why hosts and the API are silent, and what to do.
+        if let Err(error) = restore::require_none(store) {
+            keep("etcd", error);
+        }
         let lock = store.holder().unwrap_or_else(|error| {
             keep("the lock", error);
             None

@@ -24,6 +24,7 @@ fn custom_steps_status_and_support_bundle() {
     add_the_documented_steps(&site);
     the_steps_run_at_their_places(&site);
     the_status_of_a_whole_cluster(&site);
+    commands_run_on_hosts(&site);
     what_a_step_made_is_missed(&site);
     the_bundle_has_everything_but_secrets(&site);
     a_host_that_is_away_is_named(&site);
@@ -97,6 +98,17 @@ fn the_status_of_a_whole_cluster(site: &Site) {
     let quick: Value = serde_json::from_str(&site.ok(&["status", "--quick", "--output", "json"]).out).unwrap();
     assert_eq!((&quick["nodes"], &quick["quick"]), (&Value::Null, &Value::Bool(true)));
     assert!(quick["phases"].as_array().unwrap().iter().all(|phase| phase["state"] == "done"), "{quick}");
+}
+
+/// With a real sshd: each host answers as itself, with what the command printed and its exit code.
+fn commands_run_on_hosts(site: &Site) {
+    let out = site.ok(&["exec", "all", "--", "sh", "-c", "hostname; id --user"]).out;
+    let lines: BTreeSet<&str> = out.lines().collect();
+    let expected = [CONTROL_PLANE, WORKER].map(|host| [format!("{host}: {host}"), format!("{host}: 0")]);
+    assert_eq!(lines, expected.as_flattened().iter().map(String::as_str).collect());
+    let said = site.fails(1, &["exec", "workers", "--", "sh", "-c", "exit 9"]).err;
+    assert!(said.contains(&format!("{WORKER}: exit code 9")), "{said}");
+    assert_eq!(site.ok(&["ssh", WORKER, "--", "hostname"]).out, format!("{WORKER}\n"));
 }
 
 fn what_a_step_made_is_missed(site: &Site) {

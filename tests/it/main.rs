@@ -121,6 +121,7 @@ mod report_bars;
 #[cfg(all(feature = "test-fakes", feature = "failpoints"))]
 mod report_events;
 mod report_logs;
+mod restore_cli;
 #[cfg(feature = "test-fakes")]
 #[path = "../fakes/simulation.rs"]
 mod simulation;
