@@ -105,6 +105,7 @@ fn find_refusal(
     }
     let typed = ClusterSettings::read(settings, Path::new(""))?;
     if let Ok(cluster) = &shadow {
+        bootstrap::restore::require_none(&cluster.store)?;
         bootstrap::require_same_runtimes(cluster)?;
         bootstrap::require_supported_hop(cluster)?;
     }
