@@ -162,11 +162,12 @@ impl Error {
         }
     }
 
-    /// The same without the log's name: for work in a directory that is gone when the error is
-    /// read.
+    /// The same without the log's name, also as what to read next: for work in a directory that is
+    /// gone when the error is read.
     #[must_use]
     pub fn without_log(mut self) -> Self {
         self.evidence.retain(|line| !line.starts_with("log: "));
+        self.hint = self.hint.filter(|hint| !hint.starts_with("less "));
         self
     }
 
