@@ -1,6 +1,5 @@
 //! `turnup restore` where hosts do not answer, and what every other command says while a restore is
 //! under way. The restores themselves are `cluster_restore`'s part.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use serde_json::json;
 
