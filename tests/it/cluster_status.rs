@@ -201,12 +201,16 @@ fn contents(archive: &Path) -> Vec<(String, String)> {
     entries.collect()
 }
 
-fn a_host_that_is_away_is_named(site: &Site) {
-    let machine = site.spec(CONTROL_PLANE)["machine"].as_str().unwrap().to_owned();
-    // The cable is pulled; everything on the host runs on.
+/// No packet reaches the host any more; everything on it runs on.
+pub(crate) fn pull_cable(site: &Site, host: &str) {
+    let machine = site.spec(host)["machine"].as_str().unwrap().to_owned();
     sh(&format!(
         "for link in $(ip -n {machine} -o link | cut -d' ' -f2 | tr -d : | cut -d@ -f1); do ip -n {machine} link set $link down; done"
     ));
+}
+
+fn a_host_that_is_away_is_named(site: &Site) {
+    pull_cable(site, CONTROL_PLANE);
     let done: Done = site.fails(5, &["status"]);
     say(&done.out);
     let said = done.out.split_whitespace().collect::<Vec<_>>().join(" ");
