@@ -28,8 +28,6 @@ pub(super) struct Row {
     pub(super) new: bool,
     /// Whether it is shown only because everything is.
     pub(super) hidden: bool,
-    /// Whether this version acts on its default only.
-    pub(super) idle: bool,
 }
 
 /// What a line stands for.
@@ -110,7 +108,6 @@ fn row(model: &Model, id: NodeId, depth: usize) -> Option<Row> {
         wrong: false,
         new: false,
         hidden: false,
-        idle: false,
     };
     Some(match (node.kind, node.symbol, node.choice) {
         (NodeKind::Menu, ..) => Row { submenu: true, ..plain },
@@ -151,8 +148,7 @@ pub(super) fn members(model: &Model, choice: ChoiceId) -> Vec<PickOption> {
 }
 
 fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
-    let idle = !model.schema.acts_on(model.schema.name(symbol), model.target());
-    let plain = Row { new: model.is_new(symbol), idle, ..plain };
+    let plain = Row { new: model.is_new(symbol), ..plain };
     let kind = model.schema.tree().get(symbol).kind;
     let value = model.config.value(symbol);
     let node = model.schema.tree().node(plain.node);
