@@ -119,7 +119,7 @@ pub(super) fn make(global: &Global, printer: Option<&Printer>) -> Result<Plan> {
     {
         printer.remark(&format!("notice: {}", warning.line(&global.config)));
     }
-    verdict.into_result(&settings, &global.config)?;
+    verdict.into_result(&global.config)?;
     Plan::make(&settings, &source, &global.state_dir)
 }
 

@@ -24,7 +24,6 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
     let set = |settings: &[&str]| settings.iter().map(|&setting| setting.to_owned()).collect::<Vec<_>>();
     let aws = |more: String| vec!["phase1.cloud_provider=aws".to_owned(), URL.to_owned(), more];
     vec![
-        (set(&["phase2.etcd.events_cluster=y"]), "phase2.etcd.events_cluster: not implemented in this version"),
         (set(&["phase1.cloud_provider=aws"]), "phase1.user_data.artifacts_url: it is empty"),
         (set(&["phase1.cloud_provider=custom"]), "phase1.custom.module: it is empty"),
         (set(&["phase1.cloud_provider=baremetal"]), "phase1.baremetal.hosts_file: failed to open file"),
@@ -52,20 +51,6 @@ fn what_up_refuses_plan_and_config_check_refuse_in_the_same_words() {
         assert!(core(&said(&check.out)).unwrap().starts_with(&core(&said(&up)).unwrap()), "{up}{}", check.out);
         assert!(!test_env.path(".turnup").exists(), "nothing was started: {settings:?}");
     }
-}
-
-#[test]
-fn what_is_refused_by_name_has_the_command_that_mends_it() {
-    let test_env = TestEnv::new("");
-    test_env.ok(&["config", "set", "phase1.cloud_provider=aws", "phase2.etcd.events_cluster=y"]);
-    let next = "next: turnup config unset phase2.etcd.events_cluster\n";
-    for command in [&["config", "check"][..], &["plan"], &["up"], &["render"]] {
-        let said = test_env.ends(3, command).err;
-        assert!(said.ends_with(next), "{command:?}: {said}");
-    }
-    test_env.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
-    test_env.ok(&["config", "set", URL]);
-    test_env.ok(&["config", "check"]);
 }
 
 #[test]
@@ -129,7 +114,7 @@ fn a_time_is_a_duration_everywhere() {
     test_env.ok(&["config", "defaults"]);
     for (timeout, code) in [("1h30m", 3), ("90s", 3), ("1.5h", 3), ("5", 2), ("0s", 2), ("1d", 2), ("-5m", 2)] {
         // Refused for its setting, once the command line is right.
-        let told = test_env.run(&["up", &format!("--max-duration={timeout}"), "--set", "phase2.etcd.events_cluster=y"]);
+        let told = test_env.run(&["up", &format!("--max-duration={timeout}"), "--set", "phase1.cloud_provider=custom"]);
         assert_eq!(told.code, code, "{timeout}: {}", told.err);
         assert_eq!(told.err.contains("expected a duration such as 90s, 5m or 1h30m"), code == 2, "{}", told.err);
     }
@@ -183,15 +168,6 @@ fn what_does_not_count_has_no_value_and_what_was_answered_is_not_new() {
     let complete = test_env.ok(&["show"]).out;
     assert!(!complete.contains("phase1.aws.") && complete.contains("phase1.gce.disk_gb="), "{complete}");
     assert_eq!(test_env.ok(&["list", "--new"]).out, "", "the file answers everything");
-}
-
-#[test]
-fn a_setting_that_does_nothing_yet_is_said_to_when_it_is_set() {
-    let test_env = TestEnv::new("config");
-    let said = test_env.ok(&["set", "phase2.etcd.events_cluster=y"]).err;
-    assert!(said.contains("phase2.etcd.events_cluster: not implemented in this version"), "{said}");
-    let said = test_env.ok(&["set", "phase1.num_nodes=3"]).err;
-    assert!(!said.contains("not implemented"), "only of what is set: {said}");
 }
 
 /// Each setting that means nothing on a target is refused there, with the reason.
