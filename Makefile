@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-settings test-clouds test-upgrade test-backup test-addons
+	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-settings test-clouds test-upgrade test-backup test-restore test-addons
 
 # Built first, with output; then run quietly: cargo replaces itself with turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -84,8 +84,10 @@ test-upgrade: ## From one minor version of Kubernetes to the next, with drains a
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_upgrade
 test-rotate: ## Every keyset rotated on real hosts under requests, with a kill in the middle; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_rotate
-test-backup: ## Backups of etcd, and the documented way back to one, on real hosts; needs root
+test-backup: ## Backups of etcd, and the way back to one by hand, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_backup
+test-restore: ## The majority of etcd lost, all of it, and back on purpose, with kills, on real hosts; needs root
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_restore
 test-addons: ## Addons that are off by default, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics cluster_storage
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs

@@ -335,6 +335,18 @@ impl Inventory {
         self.control_planes().map(|host| host.instance.as_str()).collect::<Vec<_>>().join(" ")
     }
 
+    /// The host that a user has named.
+    pub fn find_named(&self, name: &str) -> Result<&Host> {
+        self.hosts.iter().find(|host| host.name == name).ok_or_else(|| {
+            let names = || self.hosts.iter().map(|host| host.name.as_str());
+            let error = Error::usage(format!("the cluster {} has no host {name}", self.cluster));
+            match kconfig::suggest(name, names()) {
+                Some(near) => error.hint(format!("did you mean {near}?")),
+                None => error.hint(format!("hosts: {}", names().collect::<Vec<_>>().join(", "))),
+            }
+        })
+    }
+
     /// The host of this name.
     pub fn host(&self, name: &str) -> Result<&Host> {
         let missing = || Error::bug(format!("{FILE} has no host {name:?}"));

@@ -82,6 +82,7 @@
 //! | `outputs/provision.json` | the inventory: hosts and the API's address |
 //! | `outputs/from.json` | where the hosts came from, when `turnup bootstrap --from` brought them |
 //! | `outputs/artifacts.json` | which artifact has which digest |
+//! | `outputs/restore.json`, `restore/` | the last restore of etcd; its snapshot while it is under way |
 //! | `outputs/steps/` | the digests of what steps of a user's own made |
 //! | `pki/` | authorities, certificates, keys; `keysets.json` once one is rotated |
 //! | `node-config/<node>.json` | the node config |
@@ -103,7 +104,7 @@
 //!
 //! Architecture invariant: only `state` writes below a cluster's directory, and each file is
 //! written whole or not at all. The exceptions are Terraform in its own working directory, the logs
-//! of `exec` and the descriptions of local hosts.
+//! of `exec`, the descriptions of local hosts and the snapshot of a restore that is under way.
 //!
 //! Architecture invariant: the journal is written before and after each effect, and synced.
 //! `state.json` can be thrown away; the journal cannot. After `kill -9` at any instant the next run
@@ -166,9 +167,9 @@
 //! transaction. They close ports and never open one: other firewalls of a host stay in force. Rules
 //! that would lock turnup out are refused before the host is changed.
 //!
-//! Architecture invariant: nothing asks a question but the wizard, `turnup down`, `turnup reset`
-//! and `turnup kubeconfig --break-glass`, and these only on a terminal. All that the wizard can do,
-//! `turnup config set` can do.
+//! Architecture invariant: nothing asks a question but the wizard, `turnup down`, `turnup reset`,
+//! `turnup restore` and `turnup kubeconfig --break-glass`, and these only on a terminal. All that
+//! the wizard can do, `turnup config set` can do.
 //!
 //! Architecture invariant: the wizard's model, update and view are pure. One loop reads keys,
 //! writes the file and owns the terminal.

@@ -1,7 +1,6 @@
 //! Backups of etcd, from the operator's machine: the unit's flags, the step `backup` before changes
 //! of etcd, and what `turnup backup` asks of the hosts, where `node::backup` does the work.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use crate::cluster::{BackupSettings, Cluster};
 use crate::error::{Class, Error, Result};
 use crate::inventory::{Host, Inventory};
 use crate::node::backup::{BackupList, BackupManifest, ListedBackup, TakenBackup, VerifiedBackup, extract};
-use crate::node::layout;
 use crate::parallel;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
@@ -56,12 +54,10 @@ fn place(cluster: &Cluster, settings: &BackupSettings) -> Vec<String> {
 
 /// All words behind `turnup node backup` to take one.
 pub(super) fn take_words(cluster: &Cluster, settings: &BackupSettings, reason: BackupReason) -> Result<Vec<String>> {
-    // The first item for ever, also when others came after it.
-    let authority = Pki::of(cluster).text(&KeysetName::EtcdCa.file(keyset::FIRST), "crt")?;
     let mut words = place(cluster, settings);
     words.extend([
         "take".to_owned(),
-        format!("--cluster-id={}", unknown::digest(&authority)),
+        format!("--cluster-id={}", cluster_id(cluster)?),
         format!("--reason={}", reason.word()),
         format!("--keep-recent={}", settings.keep_recent),
         format!("--keep-daily={}", settings.keep_daily),
@@ -130,19 +126,10 @@ pub(super) fn before_change(cluster: &Cluster, inventory: &Inventory, members: &
     }
     let counts = |host: &&Host| members.get(&host.name).is_ok_and(|member| member.start != MemberStart::Joining);
     let hosts: Vec<&Host> = inventory.control_planes().filter(counts).collect();
-    if hosts.iter().any(|host| lacks_programs(cluster, host, cx)) {
-        cx.progress("no backup before this change: with it backups begin");
-        return Ok(());
-    }
     let taken =
         take_on(cluster, settings, hosts.into_iter(), BackupReason::Change, cx).map_err(|error| refuse(&error))?;
     cx.progress(format!("backup {} on {}", taken.backup.name, taken.backup.host));
     Ok(())
-}
-
-/// Whether the host answers, and was never told to take backups.
-fn lacks_programs(cluster: &Cluster, host: &Host, cx: &Cx) -> bool {
-    HostConnection::new(cluster, host, cx).and_then(|connection| connection.has(layout::ETCDUTL)).is_ok_and(|has| !has)
 }
 
 fn refuse(error: &Error) -> Error {
@@ -184,6 +171,13 @@ pub(crate) struct HostBackups {
     pub host: String,
     /// What it said.
     pub list: Result<BackupList>,
+}
+
+/// What tells this cluster from any other, also from one of its name.
+pub(super) fn cluster_id(cluster: &Cluster) -> Result<String> {
+    // The first item for ever, also when others came after it.
+    let authority = Pki::of(cluster).text(&KeysetName::EtcdCa.file(keyset::FIRST), "crt")?;
+    Ok(unknown::digest(&authority))
 }
 
 /// What the control-plane hosts have, in the order of the inventory.
@@ -242,25 +236,49 @@ pub(crate) fn download(cluster: &Cluster, name: &str, to: &Path) -> Result<Backu
     }
     let backup = find(cluster, Some(name))?;
     let connection = connect(cluster, &inventory, &backup)?;
-    let cannot = |error| Error::precondition(format!("cannot write {}", to.display())).source(error);
-    let mut file = AtomicFile::create(to, FileMode::Exact(0o600)).map_err(cannot)?;
-    let mut offset = 0;
-    loop {
+    let mut file = create(to)?;
+    fetch_parts(&backup.host, &mut file, |offset| {
         let mut words = place(cluster, settings);
         words.extend(["part".to_owned(), backup.name.clone(), format!("--offset={offset}")]);
-        let part = connection.ask_backup_text(&words)?;
-        let part = STANDARD.decode(part.trim()).map_err(|error| {
-            Error::permanent(format!("{} does not answer with a part of a backup", backup.host)).source(error)
-        })?;
-        if part.is_empty() {
-            break;
-        }
-        file.write_all(&part).map_err(cannot)?;
-        offset += part.len();
-    }
+        connection.ask_backup_text(&words)
+    })
+    .map_err(|error| cannot_write(to, error))??;
     let manifest = extract(file.temporary(), &mut std::io::sink())?;
-    file.commit().map_err(cannot)?;
+    file.commit().map_err(|error| cannot_write(to, error))?;
     Ok(manifest)
+}
+
+/// A file for what only its owner may read; it gets its name when it is whole.
+pub(super) fn create(path: &Path) -> Result<AtomicFile> {
+    AtomicFile::create(path, FileMode::Exact(0o600)).map_err(|error| cannot_write(path, error))
+}
+
+pub(super) fn cannot_write(path: &Path, error: std::io::Error) -> Error {
+    Error::precondition(format!("cannot write {}", path.display())).source(error)
+}
+
+/// Copies a file of a host, which it hands over in parts from an offset on, each in base64; the
+/// outer error is one of writing.
+pub(super) fn fetch_parts(
+    host: &str,
+    out: &mut impl std::io::Write,
+    mut part: impl FnMut(usize) -> Result<String>,
+) -> std::io::Result<Result<()>> {
+    let mut offset = 0;
+    loop {
+        let decoded = part(offset).and_then(|part| {
+            let no_part = || Error::permanent(format!("{host} does not answer with a part of a file"));
+            STANDARD.decode(part.trim()).map_err(|error| no_part().source(error))
+        });
+        match decoded {
+            Ok(bytes) if bytes.is_empty() => return Ok(Ok(())),
+            Ok(bytes) => {
+                out.write_all(&bytes)?;
+                offset += bytes.len();
+            }
+            Err(error) => return Ok(Err(error)),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub fn base_config(cluster: &Cluster, inventory: &Inventory, host: &Host, facts:
 
 /// Makes the host what this says, with no secret and no token.
 pub fn apply(cluster: &Cluster, host: &Host, node_config: NodeConfig, cx: &Cx) -> Result<()> {
-    let delivery = Delivery { node_config, secrets: std::collections::BTreeMap::new(), bootstrap_kubeconfig: None };
+    let delivery = Delivery::of(node_config);
     let connection = HostConnection::new(cluster, host, cx)?;
     connection.copy_turnup(cluster)?;
     deliver(cluster, &connection, &delivery, cx)

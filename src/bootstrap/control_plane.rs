@@ -9,6 +9,7 @@ use crate::config::ComponentName;
 use crate::error::{Context as _, Error, Result};
 use crate::inventory::Host;
 use crate::inventory::{Endpoint, HEALTH_PORT};
+use crate::node::etcd_restore::MEMBER;
 use crate::node::node_config::{Content, Directory, File, User};
 
 use super::component::{API_SERVER, COMPONENTS, CONTROLLER_MANAGER, Component, ETCD, Flags, SCHEDULER};
@@ -115,7 +116,8 @@ impl ControlPlane<'_> {
             )
             .set_if(self.settings().tls13, "tls-min-version", "TLS1.3");
         let probe = ("HTTP", 2381, "/livez");
-        self.static_pod(&ETCD, flags, files, &[dir], probe)
+        let pod = self.static_pod(&ETCD, flags, files, &[dir], probe)?;
+        Ok(StaticPod { required: Some((format!("{dir}/data/{MEMBER}"), "/member")), ..pod })
     }
 
     fn apiserver(&self, files: &[File]) -> Result<StaticPod> {
@@ -322,7 +324,7 @@ impl ControlPlane<'_> {
         let flags = configuration.with_flags(flags, |name| component.file(name))?;
         let requests = configuration.requests();
         let files = component.digest_files(files, &flags);
-        Ok(StaticPod { name: component.name, image, flags, mounts, probe, requests, files, user })
+        Ok(StaticPod { name: component.name, image, flags, mounts, required: None, probe, requests, files, user })
     }
 
     fn secure(&self, flags: Flags) -> Flags {

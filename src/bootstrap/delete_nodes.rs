@@ -34,13 +34,10 @@ struct Gone {
 
 impl DeleteNodes {
     fn find_gone(&self, kubectl: &Kubectl) -> Result<Vec<Gone>> {
-        // Only nodes that `label-nodes` labelled: others were joined by other tools.
-        let nodes = kubectl.get(&["nodes", "--selector", MANAGED])?;
-        let names =
-            nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
-        let gone = names.filter(|name| self.0.inventory.host(name).is_err());
-        let mut all: Vec<Gone> =
-            gone.map(|name| Gone { name: name.to_owned(), why: "its host is gone".into() }).collect();
+        let mut all: Vec<Gone> = find_without_host(kubectl, &self.0.inventory)?
+            .into_iter()
+            .map(|name| Gone { name, why: "its host is gone".into() })
+            .collect();
         all.extend(self.find_silent(kubectl)?);
         Ok(all)
     }
@@ -52,6 +49,14 @@ impl DeleteNodes {
         }
         Ok(find_silent(inventory, &kubectl.get(&["nodes", "--selector", GROUP])?, Timestamp::now()))
     }
+}
+
+/// The names of Nodes that turnup made and whose hosts the inventory does not have.
+pub(super) fn find_without_host(kubectl: &Kubectl, inventory: &Inventory) -> Result<Vec<String>> {
+    // Only nodes that `label-nodes` labelled: others were joined by other tools.
+    let nodes = kubectl.get(&["nodes", "--selector", MANAGED])?;
+    let names = nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
+    Ok(names.filter(|name| inventory.host(name).is_err()).map(str::to_owned).collect())
 }
 
 /// There, hosts that come by themselves are those of the groups and no others.

@@ -38,6 +38,8 @@ pub(super) enum FoundingStage {
 pub(super) enum MemberStart {
     /// With the others of its first list, all at once.
     New,
+    /// The same, and it has: with no data it is never started again.
+    Founded,
     /// As one more, which etcd does not count yet.
     Joining,
     /// As one more; it is a full member.
@@ -97,6 +99,21 @@ impl Member {
         peer_url(self.address)
     }
 
+    /// Whether it may start without data. At any other time it would be taken for the member that
+    /// it was, without what that has promised: etcd could lose writes, and several such members
+    /// would form another cluster.
+    pub(super) const fn may_found(&self) -> bool {
+        matches!(self.start, MemberStart::New | MemberStart::Joining)
+    }
+
+    /// It has data from here on.
+    pub(super) fn settle(&mut self) {
+        self.start = match self.start {
+            MemberStart::New | MemberStart::Founded => MemberStart::Founded,
+            MemberStart::Joining | MemberStart::Joined => MemberStart::Joined,
+        };
+    }
+
     /// All that its first start depends on.
     pub(super) fn first_start(&self) -> String {
         format!("{} {}", self.cluster_state(), self.first.join(","))
@@ -105,13 +122,14 @@ impl Member {
     /// etcd's word for how it starts.
     pub(super) const fn cluster_state(&self) -> &'static str {
         match self.start {
-            MemberStart::New => "new",
+            MemberStart::New | MemberStart::Founded => "new",
             MemberStart::Joining | MemberStart::Joined => "existing",
         }
     }
 }
 
-fn peer_url(address: IpAddr) -> String {
+/// Where the member on the host with this address is reached by the others.
+pub(super) fn peer_url(address: IpAddr) -> String {
     format!("https://{}", std::net::SocketAddr::new(address, 2380))
 }
 
@@ -161,6 +179,11 @@ impl Members {
     /// The member of this name.
     pub(super) fn get(&self, name: &str) -> Result<&Member> {
         self.find_member(name).ok_or_else(|| Error::bug(format!("{FILE} has no member {name:?}")))
+    }
+
+    /// The member of this name has data from here on.
+    pub(super) fn settle(&mut self, name: &str) {
+        self.all.iter_mut().filter(|member| member.name == name).for_each(Member::settle);
     }
 
     fn find_member(&self, name: &str) -> Option<&Member> {
@@ -246,7 +269,8 @@ fn wanted(inventory: &Inventory) -> String {
     inventory.control_planes().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn name_and_url(host: &Host) -> String {
+/// A host in a list of members.
+pub(super) fn name_and_url(host: &Host) -> String {
     format!("{}={}", host.name, peer_url(host.address))
 }
 

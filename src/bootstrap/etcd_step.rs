@@ -121,7 +121,7 @@ fn has_data(connection: &HostConnection<'_>, host: &Host) -> Result<bool> {
 
 /// Whether the host's etcd has ever started, as far as its disk is mounted.
 fn holds_data(connection: &HostConnection<'_>) -> Result<bool> {
-    let question = format!("ls -d {ETCD_DIR}/data/member {ETCD_DISK}/data/member 2>/dev/null || true");
+    let question = format!("ls -d {ETCD_DIR}/data/member/wal {ETCD_DISK}/data/member/wal 2>/dev/null || true");
     Ok(!connection.run(&["sh", "-c", &question])?.trim().is_empty())
 }
 
@@ -187,22 +187,32 @@ pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -
     })
 }
 
-/// Starts etcd's host as its member's history demands it.
+/// Starts etcd's host as its member's history demands it. `bring_up` is told whether etcd may start
+/// without data there.
 pub(super) fn start(
     node: &NodeContext,
     host: &Host,
     cx: &Cx,
-    bring_up: impl FnOnce() -> Result<()> + Send,
+    bring_up: impl FnOnce(bool) -> Result<()> + Send,
 ) -> Result<()> {
     let (cluster, rolling_lock) = (&*node.cluster, &*node.rolling_lock);
     let members = Members::read(cluster, &node.inventory)?;
+    let may_found = members.get(&host.name)?.may_found();
+    let settle = |members: &mut Members| members.settle(&host.name);
     if members.stage != FoundingStage::Established {
         rolling_lock.change(cluster, |members| members.stage = members.stage.max(FoundingStage::Started))?;
-        bring_up()?;
-        return rolling_lock.change(cluster, |members| members.stage = FoundingStage::Established);
+        bring_up(may_found)?;
+        return rolling_lock.change(cluster, |members| {
+            members.stage = FoundingStage::Established;
+            settle(members);
+        });
+    }
+    if !may_found {
+        require_data(cluster, host, members.all.len(), cx)?;
     }
     if members.all.len() == 1 {
-        return bring_up();
+        bring_up(may_found)?;
+        return rolling_lock.change(cluster, settle);
     }
     let _turn = rolling_lock.take(cluster, &host.name, cx)?;
     admit_address(node, host, cx);
@@ -216,7 +226,8 @@ pub(super) fn start(
             // It may be the very one that the others wait for.
             Err(error) => cx.progress(error.message()),
         }
-        return bring_up();
+        bring_up(may_found)?;
+        return rolling_lock.change(cluster, settle);
     }
     let etcd = etcd?;
     etcd.settle(&members)?;
@@ -225,13 +236,29 @@ pub(super) fn start(
         None if holds_data(&HostConnection::new(cluster, host, cx)?)? => return Err(forgotten(&host.name)),
         None => etcd.admit(member)?,
     };
-    join(&etcd, member, id, cx, bring_up)?;
+    join(&etcd, member, id, cx, || bring_up(true))?;
     cx.progress(format!("{} is a member of etcd", member.name));
-    rolling_lock.change(cluster, |members| {
-        if let Some(member) = members.all.iter_mut().find(|member| member.name == host.name) {
-            member.start = MemberStart::Joined;
-        }
-    })
+    rolling_lock.change(cluster, settle)
+}
+
+/// A member without the data that it had is not started: not even kubelet does that, for which
+/// `node::etcd_restore` says why. A disk of etcd's own may not be mounted yet.
+fn require_data(cluster: &Cluster, host: &Host, members: usize, cx: &Cx) -> Result<()> {
+    if came_along(host) || holds_data(&HostConnection::new(cluster, host, cx)?)? {
+        return Ok(());
+    }
+    Err(lost_data(&host.name, members))
+}
+
+fn lost_data(host: &str, members: usize) -> Error {
+    let error = Error::precondition(format!("{host} has lost the data of its member of etcd"))
+        .evidence("a member that starts again with none may lose what it has confirmed, or form another cluster");
+    if members == 1 {
+        return error.hint("turnup restore (from a backup); or, to give all data up: turnup down");
+    }
+    error.hint(format!(
+        "turnup reset {host}, then: turnup up (the others give it their data); when most members are lost: turnup restore"
+    ))
 }
 
 /// Admits this host's address in the nftables rules of the other members before its etcd connects
@@ -283,4 +310,14 @@ fn join(
         let promoted = promoting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         up.and(promoted)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_data_lead_to_the_others_or_to_a_backup() {
+        insta::assert_snapshot!(lost_data("h1", 3).render() + "\n" + &lost_data("h0", 1).render());
+    }
 }

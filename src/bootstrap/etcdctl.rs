@@ -61,7 +61,7 @@ impl<'a> Etcdctl<'a> {
             }
             cx.check()?;
         }
-        Err(error.hint("start the hosts of the control plane again, more than half of them; then: turnup up"))
+        Err(error.hint("start the hosts of the control plane again, more than half of them; then: turnup up; when they are lost: turnup restore"))
     }
 
     fn at(cluster: &Cluster, host: &'a Host, cx: &'a Cx) -> Result<Self> {
@@ -94,6 +94,12 @@ impl<'a> Etcdctl<'a> {
             }
             self.cx.sleep(Duration::from_millis(500))?;
         }
+    }
+
+    /// Forgets which API servers there are. Each that lives says so again within ten seconds
+    /// (`--lease-reuse-duration` and the interval of `pkg/controlplane/reconcilers`).
+    pub(super) fn forget_api_servers(&self) -> Result<()> {
+        self.run(&["del", "--prefix", "/registry/masterleases/"]).map(drop)
     }
 
     fn list(&self) -> Result<Vec<Listed>> {

@@ -132,9 +132,15 @@ impl<'a> HostConnection<'a> {
         Ok(self.turnup().run(&command.collect::<Vec<_>>())?.stdout)
     }
 
-    /// Whether the host has a program or another file with this path.
-    pub(super) fn has(&self, path: &str) -> Result<bool> {
-        Ok(self.ssh.try_run(&["test", "-e", path])?.is_ok())
+    /// Runs `turnup node restore` with these words there, and this on its standard input; what it
+    /// prints.
+    pub(super) fn restore_etcd(&self, words: &[&str], input: &str) -> Result<String> {
+        Ok(self.turnup().run_with_stdin(&[&[TURNUP, "node", "restore"], words].concat(), input)?.stdout)
+    }
+
+    /// The same with nothing on standard input; what it says, as JSON.
+    pub(super) fn ask_etcd<T: DeserializeOwned>(&self, words: &[&str]) -> Result<T> {
+        understand(&self.restore_etcd(words, "")?, format!("{} does not tell of its member of etcd", self.host.name))
     }
 
     /// Whether ssh gets there at all; what the host says is no matter.

@@ -20,7 +20,7 @@ use super::host_connection::HostConnection;
 use super::kubeconfig::{self, Identity};
 use super::kubelet_certificate;
 use super::latest::Latest;
-use super::node_context::NodeContext;
+use super::node_context::{FirstStart, NodeContext};
 use super::node_metadata;
 use super::pki::{Authority, Pki};
 use super::token::{self, Token};
@@ -66,7 +66,7 @@ impl Action for Join {
         connection.copy_turnup(&self.node.cluster)?;
         let mut has_joined = connection.facts()?.joined;
         if has_joined {
-            self.node.bring_up(&connection, None, cx)?;
+            self.node.bring_up(&connection, FirstStart::default(), cx)?;
             if kubelet_certificate::is_of_former_item(&self.node.cluster, &connection)? {
                 connection.remove_kubelet_certificate()?;
                 has_joined = false;
@@ -74,7 +74,8 @@ impl Action for Join {
         }
         if !has_joined {
             let token = self.issue_token(&kubectl, &host.name)?;
-            self.node.bring_up(&connection, Some(self.kubeconfig(&token)?), cx)?;
+            let kubeconfig = Some(self.kubeconfig(&token)?);
+            self.node.bring_up(&connection, FirstStart { kubeconfig, ..FirstStart::default() }, cx)?;
             self.approve(&kubectl, &host.name, &token, cx)?;
         }
         connection.finish_join(cx)?;

@@ -14,6 +14,9 @@ pub(super) struct StaticPod {
     pub(super) flags: Flags,
     /// Host paths: path, read-only.
     pub(super) mounts: Vec<(String, bool)>,
+    /// A directory of the host without which kubelet does not start the pod, and where the pod sees
+    /// it.
+    pub(super) required: Option<(String, &'static str)>,
     pub(super) probe: PodProbe,
     /// What it requests, by resource.
     pub(super) requests: Map<String, Value>,
@@ -37,13 +40,18 @@ impl StaticPod {
         let mut command = vec![self.name.to_owned()];
         command.extend(self.flags.render());
         let volume = |path: &str| path.trim_matches('/').replace(['/', '.'], "-");
-        let mounts: Vec<Value> = self
+        let mut mounts: Vec<Value> = self
             .mounts
             .iter()
             .map(|(path, read_only)| json!({"name": volume(path), "mountPath": path, "readOnly": read_only}))
             .collect();
-        let volumes: Vec<Value> =
+        let mut volumes: Vec<Value> =
             self.mounts.iter().map(|(path, _)| json!({"name": volume(path), "hostPath": {"path": path}})).collect();
+        if let Some((path, place)) = &self.required {
+            // kubelet looks for no volume that no container mounts.
+            mounts.push(json!({"name": volume(path), "mountPath": place, "readOnly": true}));
+            volumes.push(json!({"name": volume(path), "hostPath": {"path": path, "type": "Directory"}}));
+        }
         let (scheme, port, path) = self.probe;
         let get = json!({"scheme": scheme, "host": "127.0.0.1", "port": port, "path": path});
         let mut capabilities = json!({"drop": ["ALL"]});

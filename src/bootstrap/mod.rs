@@ -55,6 +55,7 @@ mod proxy;
 mod rbac;
 mod reserved_memory;
 pub mod reset;
+pub mod restore;
 mod rolling_lock;
 mod rolling_update;
 pub mod rotation;

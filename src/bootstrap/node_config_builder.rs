@@ -207,10 +207,9 @@ impl<'a> NodeConfigBuilder<'a> {
         };
         let tools = ["containerd", "containerd-shim-runc-v2", "crictl", "ctr", "kubelet", "runc"];
         let is_control_plane = self.target.role == Role::ControlPlane;
-        let control: &[&str] = if is_control_plane { &["etcdctl", csr_approver::KUBECTL] } else { &[] };
-        let backup = (is_control_plane && self.cluster.settings.backup.is_some()).then_some(&"etcdutl");
+        let control: &[&str] = if is_control_plane { &["etcdctl", "etcdutl", csr_approver::KUBECTL] } else { &[] };
         let plugins = ["bridge", "host-local", "loopback", "portmap"];
-        let tools = tools.iter().chain(control).chain(backup).map(|name| place(name, layout::BIN));
+        let tools = tools.iter().chain(control).map(|name| place(name, layout::BIN));
         tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
     }
 

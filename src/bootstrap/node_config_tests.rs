@@ -139,7 +139,7 @@ fn a_timer_takes_backups_on_the_control_plane_alone() {
     });
     with_configs(&[], |configs| {
         let (timer, service, reads, _) = of(configs, 0);
-        assert!(timer.is_none() && !service && !reads, "no backups are the default");
+        assert!(timer.is_none() && !service && reads, "no backups are the default; a restore needs none");
     });
 }
 
@@ -242,6 +242,18 @@ fn where_hosts_join_by_themselves_the_control_plane_approves_their_requests() {
 }
 
 #[test]
+fn what_a_host_loses_is_put_right_from_its_boot_on_however_it_joined() {
+    with_configs(&[], |configs| {
+        for host in &configs.inventory.hosts {
+            let (node_config, _) = configs.node_config(host, &facts()).unwrap();
+            let text = &node_config.units.iter().find(|unit| unit.name == AGENT_UNIT).unwrap().text;
+            assert!(text.contains("/turnup node agent\n") && text.contains("\nWantedBy=multi-user.target\n"), "{text}");
+            assert!(!text.contains("Condition"), "nothing keeps it from its start: {text}");
+        }
+    });
+}
+
+#[test]
 fn each_component_runs_as_its_own_user_and_sees_its_own_directory() {
     with_configs(&[], |configs| {
         let (node_config, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
@@ -257,10 +269,10 @@ fn each_component_runs_as_its_own_user_and_sees_its_own_directory() {
             assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
             assert_eq!(context["readOnlyRootFilesystem"], true);
             let mounts = container_of(&node_config, name)["volumeMounts"].as_array().unwrap().clone();
-            let read: Vec<&Value> = mounts.iter().filter(|mount| mount["readOnly"] == true).collect();
+            let is_read = |mount: &&Value| mount["readOnly"] == true && mount["mountPath"] != "/member";
+            let read: Vec<&Value> = mounts.iter().filter(is_read).collect();
             let dir = layout::component_dir(name);
-            assert_eq!(read.len(), 1, "{name}: {read:?}");
-            assert_eq!(read[0]["mountPath"], dir.as_str());
+            assert_eq!((read.len(), &read[0]["mountPath"]), (1, &dir.as_str().into()), "{name}: {read:?}");
             let directory = node_config.directories.iter().find(|directory| directory.path == dir).unwrap();
             assert_eq!((directory.mode, directory.owner), (0o700, id), "{name}");
             // All that its flags name is there, and of what is there nothing is another one's.

@@ -39,6 +39,15 @@ pub(super) struct NodeContext {
     pub(super) update: Arc<RollingUpdate>,
 }
 
+/// What only the first start of a host's components needs.
+#[derive(Default)]
+pub(super) struct FirstStart {
+    /// The kubeconfig with a join token.
+    pub(super) kubeconfig: Option<Zeroizing<String>>,
+    /// Whether the member of etcd may start without data.
+    pub(super) may_found: bool,
+}
+
 impl NodeContext {
     pub(super) fn new(cluster: &Arc<Cluster>, inventory: &Inventory) -> Self {
         Self {
@@ -142,12 +151,7 @@ impl NodeContext {
 
     /// Brings one host, which has this turnup, to its node config; one that is a node already, as a
     /// part of the rolling update.
-    pub(super) fn bring_up(
-        &self,
-        connection: &HostConnection<'_>,
-        bootstrap_kubeconfig: Option<Zeroizing<String>>,
-        cx: &Cx,
-    ) -> Result<()> {
+    pub(super) fn bring_up(&self, connection: &HostConnection<'_>, first: FirstStart, cx: &Cx) -> Result<()> {
         let (node_config, secrets) = self.computed(&connection.host().name)?;
         // Not by the facts of the inspection, which may be of another operator's run.
         let facts = connection.facts()?;
@@ -160,7 +164,8 @@ impl NodeContext {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
-        let delivery = Delivery { node_config, secrets, bootstrap_kubeconfig };
+        let delivery =
+            Delivery { node_config, secrets, bootstrap_kubeconfig: first.kubeconfig, may_found: first.may_found };
         let deliver = || base_config::deliver(&self.cluster, connection, &delivery, cx);
         if !facts.joined {
             return deliver();

@@ -31,7 +31,7 @@ use super::host_connection::HostConnection;
 use super::join::{HostCsrs, Join};
 use super::kubelet_certificate;
 use super::node_config::{facts_file, file_of};
-use super::node_context::NodeContext;
+use super::node_context::{FirstStart, NodeContext};
 use super::node_groups::WaitForGroups;
 use super::node_metadata::{self, MANAGED, NodeMetadata};
 use super::node_target::NodeTarget;
@@ -312,7 +312,9 @@ impl Action for Up {
         let host = self.0.host(host)?;
         let connection = HostConnection::new(&self.0.cluster, host, cx)?;
         connection.copy_turnup(&self.0.cluster)?;
-        etcd_step::start(&self.0, host, cx, || self.0.bring_up(&connection, None, cx))?;
+        etcd_step::start(&self.0, host, cx, |may_found| {
+            self.0.bring_up(&connection, FirstStart { may_found, ..FirstStart::default() }, cx)
+        })?;
         if kubelet_certificate::is_of_former_item(&self.0.cluster, &connection)? {
             connection.relink_kubelet_certificate()?;
         }
@@ -420,7 +422,7 @@ impl Action for LabelNodes {
 /// Waits for the API server; returns whether it had to wait. While it starts, it may return errors
 /// that only the operator could fix, such as that it knows no user; errors that last longer than
 /// the start are real.
-fn wait_until_ready(kubectl: &Kubectl, cx: &Cx) -> Result<bool> {
+pub(super) fn wait_until_ready(kubectl: &Kubectl, cx: &Cx) -> Result<bool> {
     const STARTING: Duration = Duration::from_secs(10);
     let mut hopeless_since = None;
     let mut waited = false;

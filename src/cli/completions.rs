@@ -29,9 +29,9 @@ pub struct Args {
     to: Option<PathBuf>,
 }
 
-/// Runs the command.
-pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
-    let script = script(args.shell)?;
+/// Runs the command; `root` is the whole command line.
+pub(super) fn run(args: &Args, root: &Command, printer: &Printer) -> Result<()> {
+    let script = script(args.shell, root)?;
     let Some(path) = &args.to else {
         if printer.is_json() {
             let error = Error::usage("--output json: a completion script is no JSON");
@@ -56,8 +56,8 @@ fn write_script(path: &Path, script: &str) -> Result<()> {
 }
 
 /// The script for one shell.
-fn script(shell: Shell) -> Result<String> {
-    let mut command = visible(&super::command());
+fn script(shell: Shell, root: &Command) -> Result<String> {
+    let mut command = visible(root);
     command.set_bin_name("turnup");
     command.build();
     let mut script = Vec::new();
@@ -84,8 +84,9 @@ mod tests {
 
     #[test]
     fn every_shell_gets_the_commands_that_help_shows_and_no_hidden_one() {
+        let root = crate::cli::command();
         for shell in Shell::value_variants() {
-            let script = script(*shell).unwrap();
+            let script = script(*shell, &root).unwrap();
             for word in ["support-bundle", "why-not", "rootfs", "max-failures"] {
                 assert!(script.contains(word), "{shell}: no {word}");
             }

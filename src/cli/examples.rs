@@ -44,6 +44,14 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("status", "turnup status --quick --output json"),
     ("events", "turnup events --follow"),
     ("logs", "turnup logs join kubernetes-worker-0 --tail 50"),
+    (
+        "exec",
+        "turnup exec all -- systemctl is-active kubelet\nturnup exec control-plane -- sh -c 'df -h /var/lib | tail -1'",
+    ),
+    (
+        "ssh",
+        "turnup ssh kubernetes-control-plane-0\nturnup ssh kubernetes-worker-0 -- journalctl --unit kubelet --follow",
+    ),
     ("support-bundle", "turnup support-bundle --to incident.tar.gz"),
     ("kubeconfig", "export KUBECONFIG=$(turnup kubeconfig)"),
     ("certificates", "turnup certificates --output json"),
@@ -56,6 +64,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("backup list", "turnup backup list --output json"),
     ("backup verify", "turnup backup verify"),
     ("backup download", "turnup backup download kubernetes-20260301T120000Z-h0.tar --to safe/monday.tar"),
+    (
+        "restore",
+        "turnup restore\nturnup restore --backup kubernetes-20260301T120000Z-h0.tar\nturnup restore --file safe/monday.tar --yes",
+    ),
     ("user-data", "turnup user-data workers --artifacts-url https://artifacts.example.com/turnup"),
     ("down", "turnup down --cluster kubernetes --yes"),
     ("reset", "turnup reset kubernetes-worker-0 --yes"),

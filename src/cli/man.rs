@@ -25,9 +25,9 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// Runs the command.
-pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
-    let mut root = super::command().disable_help_subcommand(true);
+/// Runs the command; `root` is the whole command line.
+pub(super) fn run(args: &Args, root: clap::Command, printer: &Printer) -> Result<()> {
+    let mut root = root.disable_help_subcommand(true);
     root.build();
     let mut command = &root;
     for name in &args.command {

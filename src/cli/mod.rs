@@ -23,6 +23,7 @@ mod doctor;
 mod down;
 mod events;
 mod examples;
+mod exec;
 mod global;
 mod kconfig;
 mod keyset;
@@ -32,13 +33,16 @@ mod logs;
 mod man;
 mod node;
 mod node_backup;
+mod node_restore;
 mod phase_name;
 mod plan;
 mod printer;
 mod render;
 mod reset;
+mod restore;
 mod run;
 mod session;
+mod ssh;
 mod state;
 mod status;
 mod support_bundle;
@@ -104,6 +108,10 @@ pub enum Command {
     Events(events::Args),
     /// Show what the programs of a step said, on one host or on all
     Logs(logs::Args),
+    /// Run a command as root on one host or on many, and show what it prints
+    Exec(exec::Args),
+    /// Open a shell on a host, or run a command there on this terminal
+    Ssh(ssh::Args),
     /// Write an archive for a support request: logs, state, configuration; without secrets
     SupportBundle(support_bundle::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
@@ -114,6 +122,9 @@ pub enum Command {
     Keyset(keyset::Args),
     /// Backups of etcd: take one now, list, verify, download
     Backup(backup::Args),
+    /// Give etcd back the content of the member that is left, or of a backup, on all control-plane
+    /// hosts
+    Restore(restore::Args),
     /// Write what a machine of your own has to be told at its first boot so that it joins by itself
     UserData(user_data::Args),
     /// Delete the cluster with all its data
@@ -174,13 +185,16 @@ impl Command {
             Self::Backup(args) => backup::run(&args, global, printer),
             Self::UserData(args) => user_data::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
+            Self::Exec(args) => exec::run(&args, global, printer),
+            Self::Ssh(args) => ssh::run(&args, global, printer),
+            Self::Restore(args) => restore::run(&args, global, printer),
             Self::Reset(args) => reset::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),
             Self::Artifacts(args) => artifacts::run(&args, global, printer),
             Self::Bench(args) => bench::run(&args, global, printer),
             Self::State(args) => state::run(&args, global, printer),
-            Self::Completions(args) => completions::run(&args, printer),
-            Self::Man(args) => man::run(&args, printer),
+            Self::Completions(args) => completions::run(&args, &command(), printer),
+            Self::Man(args) => man::run(&args, command(), printer),
             Self::Local(args) => local::run(&args, printer),
             Self::Node(args) => node::run(&args, printer),
         };
@@ -254,11 +268,11 @@ fn usage_error(error: &clap::Error) -> Error {
 pub fn main() -> ExitCode {
     match kconfig::words_of_conf(std::env::args_os().skip(1)) {
         Some(words) => kconfig::run_conf(words),
-        None => run(),
+        None => run_command_line(),
     }
 }
 
-fn run() -> ExitCode {
+fn run_command_line() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {

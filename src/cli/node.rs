@@ -14,7 +14,7 @@ use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::node::{Facts, NodeConfig, agent, balancer, boot_config, diff, down, healthcheck, join, layout, mounts, up};
 
-use super::{Printer, node_backup};
+use super::{Printer, node_backup, node_restore};
 
 /// What to do on this host.
 #[derive(Clone, Debug, clap::Args)]
@@ -44,6 +44,9 @@ enum Command {
     Healthcheck(Healthcheck),
     /// Take, list, verify and hand over backups of this host's member of etcd
     Backup(node_backup::Args),
+    /// Give this host's member of etcd the content of a snapshot, step by step
+    #[command(subcommand)]
+    Restore(node_restore::RestoreCommand),
     /// Compare this host with its node config every minute and put right what it lost, until
     /// stopped: what a unit does on every host
     Agent {
@@ -184,6 +187,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             healthcheck::run(options, &mut std::io::stdout().lock())
         }
         Command::Backup(ref args) => node_backup::run(args, printer),
+        Command::Restore(ref command) => node_restore::run(command, printer),
         Command::Mount => mounts::run(&mut std::io::stdout().lock()),
         Command::Down => down::run(&mut std::io::stdout().lock()),
         Command::Up { boot: true } => boot_config::run(&mut std::io::stdout().lock()),

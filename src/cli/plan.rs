@@ -115,9 +115,10 @@ pub(super) fn make(global: &Global, printer: Option<&Printer>) -> Result<Plan> {
     let source = TreeSource::find(&work_dir);
     let settings = global.settings(&source)?;
     let verdict = Verdict::of(&settings, &source, &global.state_dir, Purpose::Hosts);
-    for (printer, warning) in printer.into_iter().flat_map(|printer| verdict.warnings().map(move |one| (printer, one)))
-    {
-        printer.remark(&format!("notice: {}", warning.line(&global.config)));
+    if let Some(printer) = printer {
+        for warning in verdict.warnings(settings.schema()) {
+            printer.remark(&format!("notice: {}", warning.line(&global.config)));
+        }
     }
     verdict.into_result(&global.config)?;
     Plan::make(&settings, &source, &global.state_dir)

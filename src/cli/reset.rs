@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::bootstrap::reset;
+use crate::bootstrap::{reset, restore};
 use crate::error::{Error, Result};
-use crate::inventory::{Host, Inventory};
+use crate::inventory::Host;
 
 use super::down::{removed_from, reset_hosts, tell};
 use super::run::{ClusterSession, RunArgs};
@@ -32,7 +32,7 @@ pub struct Args {
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let session = ClusterSession::start(global, "reset")?;
     let inventory = session.cluster.inventory()?;
-    let hosts = args.hosts.iter().map(|name| find(&inventory, name)).collect::<Result<Vec<&Host>>>()?;
+    let hosts = args.hosts.iter().map(|name| inventory.find_named(name)).collect::<Result<Vec<&Host>>>()?;
     tell(&session, printer, &hosts.iter().map(|host| removed_from(host)).collect::<Vec<_>>());
     let without = format!("turnup reset {} --yes", args.hosts.join(" "));
     if !args.yes && !printer.confirm("Take these hosts out of the cluster, with all data on them?", &without)? {
@@ -40,6 +40,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     }
     session.finish(|session| {
         let _lock = session.lock()?;
+        restore::require_none(&session.cluster.store)?;
         let cx = session.context("reset", TIMEOUT)?;
         // Before they are reset: pods go elsewhere, and a kubelet that still runs does not make its
         // Node again.
@@ -50,16 +51,5 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
             args.run.parallel,
             Some("turnup down --skip-unreachable, or take it out of the inventory"),
         )
-    })
-}
-
-fn find<'h>(inventory: &'h Inventory, name: &str) -> Result<&'h Host> {
-    inventory.hosts.iter().find(|host| host.name == name).ok_or_else(|| {
-        let names = || inventory.hosts.iter().map(|host| host.name.as_str());
-        let error = Error::usage(format!("the cluster {} has no host {name}", inventory.cluster));
-        match kconfig::suggest(name, names()) {
-            Some(near) => error.hint(format!("did you mean {near}?")),
-            None => error.hint(format!("hosts: {}", names().collect::<Vec<_>>().join(", "))),
-        }
     })
 }

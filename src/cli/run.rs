@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::artifacts::Digest;
+use crate::bootstrap::restore;
 use crate::cluster::Cluster;
 use crate::config::{TreeSource, parse_duration};
 use crate::doctor;
@@ -191,6 +192,7 @@ impl ClusterSession {
     ) -> Result<Summary> {
         let store = &self.cluster.store;
         let lock = self.lock()?;
+        restore::require_none(store)?;
         let binding = bind(self)?;
         if binding.is_none() {
             store.remove(RUNNING_PLAN)?;

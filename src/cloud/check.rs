@@ -41,7 +41,7 @@ impl Spec {
     pub(super) fn check(&self) -> Result<()> {
         self.check_families()?;
         self.check_names()?;
-        self.own.check(self)?;
+        self.own.settings.check(self)?;
         self.check_api()
     }
 

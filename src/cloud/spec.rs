@@ -36,9 +36,23 @@ pub struct Spec {
     pub(crate) deletion_protection: bool,
     pub(crate) control_plane: BTreeMap<String, ControlPlaneHost>,
     pub(crate) groups: BTreeMap<String, CloudGroup>,
-    /// The part that is the cloud's own, under the cloud's name.
-    #[serde(flatten, serialize_with = "serialize_own")]
-    pub(super) own: Arc<dyn CloudSettings>,
+    /// The part that is the cloud's own.
+    #[serde(flatten)]
+    pub(super) own: Own,
+}
+
+/// What the configuration asks of one cloud alone, in the module's variable under the cloud's name.
+#[derive(Clone, Debug)]
+pub(super) struct Own {
+    cloud: &'static dyn Cloud,
+    pub(super) settings: Arc<dyn CloudSettings>,
+}
+
+impl Serialize for Own {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let variable = self.settings.variable().map_err(S::Error::custom)?;
+        BTreeMap::from([(self.cloud.name(), variable)]).serialize(serializer)
+    }
 }
 
 /// Networks of the cluster that are not the hosts'.
@@ -187,9 +201,6 @@ pub struct Site {
 
 /// What the configuration asks of one cloud and of no other.
 pub trait CloudSettings: fmt::Debug + Send + Sync {
-    /// Whose it is.
-    fn cloud(&self) -> &'static dyn Cloud;
-
     /// Gives everything a name that the cloud takes.
     fn name_all(
         &mut self,
@@ -210,11 +221,6 @@ pub trait CloudSettings: fmt::Debug + Send + Sync {
 
     /// The variable of the module.
     fn variable(&self) -> serde_json::Result<serde_json::Value>;
-}
-
-fn serialize_own<S: Serializer>(own: &Arc<dyn CloudSettings>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    let variable = own.variable().map_err(S::Error::custom)?;
-    BTreeMap::from([(own.cloud().name(), variable)]).serialize(serializer)
 }
 
 /// Whether hosts have IPv6 too.
@@ -240,13 +246,13 @@ impl Spec {
     }
 
     pub(crate) fn cloud(&self) -> &'static dyn Cloud {
-        self.own.cloud()
+        self.own.cloud
     }
 
     /// Where the hosts stand.
     #[must_use]
     pub(crate) fn site(&self) -> Site {
-        self.own.site(self)
+        self.own.settings.site(self)
     }
 
     /// Whether clients come to the API server by a load balancer.
@@ -263,7 +269,7 @@ impl Spec {
     /// hosts, where they say anything of the group.
     #[must_use]
     pub fn node_name_prefix(&self, group: &str) -> Option<String> {
-        self.groups.contains_key(group).then(|| self.own.node_name_prefix(group))?
+        self.groups.contains_key(group).then(|| self.own.settings.node_name_prefix(group))?
     }
 
     /// The keys of the variable `user_data`: the control plane and each group.
@@ -271,7 +277,7 @@ impl Spec {
         std::iter::once(CONTROL_PLANE).chain(self.groups.keys().map(String::as_str))
     }
 
-    fn read(cloud: &dyn Cloud, settings: &Settings) -> Result<Self> {
+    fn read(cloud: &'static dyn Cloud, settings: &Settings) -> Result<Self> {
         let name = settings.get("phase1.cluster_name")?;
         let (defaults, mut own) = cloud.read(settings)?;
         let control_plane = control_plane(settings, &name, &defaults)?;
@@ -302,7 +308,7 @@ impl Spec {
                 },
             },
             deletion_protection: settings.get_bool("phase1.deletion_protection")?,
-            own: own.into(),
+            own: Own { cloud, settings: own.into() },
             control_plane,
             groups,
             name,

@@ -10,7 +10,7 @@ use super::network::Network;
 use super::node_groups::GROUPS;
 use super::people;
 use super::problem::Problem;
-use super::relations::{Empty, Only, Private, Zones, words};
+use super::relations::{Empty, NoticeOf, Only, Private, Zones, words};
 use super::schema::{Schema, TARGET, suggestion};
 use super::values::Values;
 use super::{addons, artifacts, assets, backup, components, host_system, hosts, limits, node_groups, ports, runtime};
@@ -37,6 +37,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_bastion(&facts));
     problems.extend(check_way_in(&facts));
     problems.extend(check_open_networks(&facts));
+    problems.extend(check_notices(&facts));
     problems.extend(node_groups::check(&facts));
     problems.extend(check_assets(&facts));
     problems.extend(check_chosen_groups(&facts));
@@ -372,6 +373,16 @@ fn check_open_networks(facts: &Values<'_, '_>) -> Vec<Problem> {
         (!is_moot).then(|| Problem::notice(message).about(name))
     };
     OPEN.iter().filter_map(judge).collect()
+}
+
+/// What is asked for, and takes more than turnup brings.
+fn check_notices(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let all = facts.schema.related(|relations| Some(&relations.notices));
+    let judge = |(name, notice): (&str, &NoticeOf)| {
+        let holds = facts.text(name)? == notice.value;
+        holds.then(|| Problem::notice(format!("{name}: {}", notice.why)).about(name))
+    };
+    all.flat_map(|(name, notices)| notices.iter().map(move |notice| (name, notice))).filter_map(judge).collect()
 }
 
 const FILES: &str = "phase2.host.file_assets";

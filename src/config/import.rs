@@ -72,11 +72,11 @@ pub struct Imported {
 const RETIRED: [(&str, &str); 16] = [
     (
         "phase1.openstack.",
-        "the target openstack is gone; a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
+        "the target openstack is gone; with the target custom a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
     ),
     (
         "phase1.vSphere.",
-        "the target vsphere is gone; a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
+        "the target vsphere is gone; with the target custom a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
     ),
     ("phase1.user_data.method", "hosts of a cloud always install themselves, from phase1.user_data.artifacts_url"),
     ("phase1.user_data.identity", "hosts join with a token of their group, as they did by default"),
@@ -175,7 +175,7 @@ fn place(schema: &Schema, name: &str, value: &str) -> Result<(String, String), F
     if name == "phase1.cloud_provider" && matches!(value, "openstack" | "vsphere") {
         return Err(Fate::Retired {
             why: format!(
-                "the target {value} is gone; a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal"
+                "the target {value} is gone; with the target custom a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal"
             ),
         });
     }

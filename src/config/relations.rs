@@ -18,6 +18,8 @@ pub struct Relations {
     pub fields: Vec<OnlyFields>,
     /// Targets that take no value at all: `empty on TARGET, … = WHY`.
     pub empty: Vec<Empty>,
+    /// Values that do not suffice alone: `notice VALUE = WHY`.
+    pub notices: Vec<NoticeOf>,
 }
 
 /// Whose addresses a network has. Networks of different kinds share none.
@@ -87,12 +89,27 @@ pub struct Empty {
     pub(super) why: String,
 }
 
+/// A value that is right, and needs something besides that turnup does not bring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoticeOf {
+    pub(super) value: String,
+    /// What is missing.
+    pub(super) why: String,
+}
+
 impl Relations {
     /// Without any.
-    pub(super) const NONE: Self =
-        Self { network: None, zones: None, private: None, only: Vec::new(), fields: Vec::new(), empty: Vec::new() };
+    pub(super) const NONE: Self = Self {
+        network: None,
+        zones: None,
+        private: None,
+        only: Vec::new(),
+        fields: Vec::new(),
+        empty: Vec::new(),
+        notices: Vec::new(),
+    };
     /// The structured comments that are read here.
-    pub(super) const KEYS: [&'static str; 6] = ["network", "zones", "private", "only", "fields", "empty"];
+    pub(super) const KEYS: [&'static str; 7] = ["network", "zones", "private", "only", "fields", "empty", "notice"];
 
     /// Reads a structured comment; whether it is one of these.
     pub(super) fn read(&mut self, key: &str, value: &str) -> Result<bool, String> {
@@ -115,6 +132,9 @@ impl Relations {
             }
             other if let Some(targets) = other.strip_prefix("empty on ") => {
                 self.empty.push(Empty { targets: words(targets), why: value.to_owned() });
+            }
+            other if let Some(on) = other.strip_prefix("notice ") => {
+                self.notices.push(NoticeOf { value: on.trim().to_owned(), why: value.to_owned() });
             }
             other => {
                 let Some(rest) = other.strip_prefix("only ") else { return Ok(false) };
@@ -155,6 +175,7 @@ mod tests {
             ("only b on local, custom", "no b on TARGET"),
             ("fields name, size on local", "no FIELD here"),
             ("empty on local", "TARGET has none"),
+            ("notice y", "something else is missing"),
         ] {
             assert_eq!(relations.read(key, value), Ok(true), "{key}");
         }
@@ -169,6 +190,7 @@ mod tests {
         );
         relations.read("fields name", "why").unwrap_err();
         assert_eq!((relations.empty[0].targets.len(), relations.empty[0].why.as_str()), (1, "TARGET has none"));
+        assert_eq!((relations.notices[0].value.as_str(), &relations.notices[0].why[..9]), ("y", "something"));
         assert_eq!(relations.read("format", "text"), Ok(false));
         assert_eq!(relations.read("network", "host").unwrap_err(), "`host` is none of hosts, pods or services");
         relations.read("only b", "why").unwrap_err();

@@ -201,6 +201,12 @@ impl Schema {
         self.foreign
     }
 
+    /// Whether a value of this setting takes more than turnup brings.
+    #[must_use]
+    pub(crate) fn needs_more(&self, name: &str) -> bool {
+        self.related(|relations| Some(&relations.notices)).any(|(known, notices)| known == name && !notices.is_empty())
+    }
+
     /// The feature gates of the versions of Kubernetes that there are tables of.
     pub(super) fn gates(&self) -> &Gates {
         self.gates.get_or_init(|| self.source.as_ref().map(Gates::read).unwrap_or_default())

@@ -229,7 +229,16 @@ impl Ssh {
     /// Runs it and leaves the judgement of exit codes to the caller. An error is a connection that
     /// failed.
     pub fn try_run<S: AsRef<str>>(&self, argv: &[S]) -> Result<Result<Output, Failure>> {
-        match self.command(argv)?.output() {
+        self.try_stream(argv, |_, _| {})
+    }
+
+    /// The same; lines are handed over as they come.
+    pub fn try_stream<S: AsRef<str>>(
+        &self,
+        argv: &[S],
+        on_line: impl FnMut(Stream, &str),
+    ) -> Result<Result<Output, Failure>> {
+        match self.command(argv)?.stream(on_line) {
             Err(failure) if failure.code() == Some(255) || failure.code().is_none() => {
                 self.finish(Err(failure)).map(Ok)
             }
@@ -247,6 +256,28 @@ impl Ssh {
     pub fn write(&self, bytes: impl Into<Vec<u8>>, remote: &str, mode: u32) -> Result<()> {
         let bytes = bytes.into();
         self.receive(remote, mode, bytes.len() as u64, |run| run.stdin(bytes))
+    }
+
+    /// This process becomes an ssh of the user's own to the host: with a login shell of the user
+    /// there, or with this command as root. Comes back with an error alone.
+    pub fn take_over<S: AsRef<str>>(&self, argv: &[S], has_terminal: bool) -> Error {
+        use std::os::unix::process::CommandExt as _;
+        let sudo: &[&str] = if self.sudo && !argv.is_empty() { &["sudo", "--"] } else { &[] };
+        let words: Vec<&str> = sudo.iter().copied().chain(argv.iter().map(AsRef::as_ref)).collect();
+        #[expect(clippy::disallowed_methods, reason = "no child: the process itself, on the user's terminal")]
+        let mut ssh = std::process::Command::new("ssh");
+        ssh.args(self.options(self.port, "ERROR"));
+        if has_terminal {
+            ssh.arg("-t");
+        }
+        if let Some(jump) = &self.jump {
+            ssh.arg("-o").arg(format!("ProxyCommand={}", self.proxy_command(jump)));
+        }
+        ssh.args(self.target_words());
+        if !words.is_empty() {
+            ssh.arg(shell_words::join(words));
+        }
+        Error::precondition("cannot run ssh").source(ssh.exec())
     }
 
     /// Ends the connection. The next command opens a new one.

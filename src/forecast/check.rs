@@ -11,7 +11,7 @@ use super::Forecast;
 use crate::bootstrap;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::component::OVERRIDES;
-use crate::config::{Problem, ProblemLevel, Settings, TARGET, TreeSource, refuse};
+use crate::config::{Problem, ProblemLevel, Schema, Settings, TARGET, TreeSource, refuse};
 use crate::error::{Class, Error, Result};
 
 /// What the configuration is needed for.
@@ -54,13 +54,15 @@ impl Verdict {
         refuse(path, &self.problems)
     }
 
-    /// What will be refused after the next upgrade, where the configuration stays so.
-    pub fn warnings(&self) -> impl Iterator<Item = &Problem> {
-        let is_of_gates = |problem: &&Problem| {
+    /// What a run would not do although it is asked for, and what will be refused after the next
+    /// upgrade, where the configuration stays so.
+    pub fn warnings<'v>(&'v self, schema: &'v Schema) -> impl Iterator<Item = &'v Problem> {
+        let counts = move |problem: &&Problem| {
             let about = problem.symbol.as_deref();
-            problem.level == ProblemLevel::Notice && (about == Some(OVERRIDES) || about == Some("phase2.feature_gates"))
+            let is_of_gates = about == Some(OVERRIDES) || about == Some("phase2.feature_gates");
+            problem.level == ProblemLevel::Notice && (is_of_gates || about.is_some_and(|name| schema.needs_more(name)))
         };
-        self.problems.iter().filter(is_of_gates)
+        self.problems.iter().filter(counts)
     }
 }
 
@@ -89,6 +91,7 @@ fn find_refusal(
     }
     let typed = ClusterSettings::read(settings, Path::new(""))?;
     if let Ok(cluster) = &shadow {
+        bootstrap::restore::require_none(&cluster.store)?;
         bootstrap::require_same_runtimes(cluster)?;
         bootstrap::require_supported_hop(cluster)?;
     }

@@ -224,8 +224,10 @@ fn imagine(settings: &Settings, source: &TreeSource, state_dir: &Path, real: Opt
 
 /// Hosts of a cloud before it has made them.
 fn imagined_inventory(cluster: &Cluster) -> Inventory {
+    // Clouds shorten names of hosts that would be too long for a Node.
+    let named = |name: &str| Some(format!("{}-{name}", cluster.settings.name)).filter(|name| name.len() <= 63);
     let host = |name: &str, role, last| Host {
-        name: format!("{}-{name}", cluster.settings.name),
+        name: named(name).unwrap_or_else(|| name.to_owned()),
         role,
         address: Ipv4Addr::new(192, 0, 2, last).into(),
         group: String::new(),

@@ -7,12 +7,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::Format;
+use super::kind::{Format, HOST_KEYS};
 use super::text::{expect, is_control};
-
-/// The algorithms of host keys, the best first (sshd(8), "`SSH_KNOWN_HOSTS` FILE FORMAT").
-pub(super) const HOST_KEYS: [&str; 5] =
-    ["ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa"];
 
 /// How good the algorithm of a host key is, from 0 on: of several keys of one host the best counts.
 pub(crate) fn host_key_rank(algorithm: &str) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::Format;
+use super::kind::Format;
 
 impl FromStr for Format {
     type Err = String;

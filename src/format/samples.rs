@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Format;
+use super::kind::Format;
 
 impl Format {
     /// Some valid values, at least two where the format has as many.

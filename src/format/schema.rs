@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Field, Format, HOST_KEYS};
+use super::kind::{Field, Format, HOST_KEYS};
 
 const LABEL: &str = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 const OCTET: &str = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";

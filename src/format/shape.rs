@@ -5,18 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Format;
-
-/// One field of a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Its key in the object.
-    pub name: String,
-    /// Whether every object has it.
-    pub required: bool,
-    /// What its value must look like.
-    pub format: Format,
-}
+use super::kind::{Field, Format};
 
 impl Format {
     /// Whether a value is an array or an object in JSON.

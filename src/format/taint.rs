@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Format;
+use super::kind::Format;
 use super::text::{expect, is_label_key, is_label_value};
 
 /// What keeps pods off a node that do not tolerate it; in JSON a text: `KEY=VALUE:EFFECT` or

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::{Format, HOST_KEYS, join_words};
+use super::kind::{Format, HOST_KEYS, join_words};
 use crate::network::{Network, Network6};
 use crate::terminal;
 

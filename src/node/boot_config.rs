@@ -160,7 +160,7 @@ fn find_delivery(boot: &BootConfig) -> Result<Delivery> {
             (applied.unwrap_or(filled), bootstrap_kubeconfig.filter(|_| !facts.joined))
         }
     };
-    Ok(Delivery { node_config, secrets: BTreeMap::new(), bootstrap_kubeconfig })
+    Ok(Delivery { bootstrap_kubeconfig, ..Delivery::of(node_config) })
 }
 
 fn require_expected(boot: &BootConfig, found: &Expected) -> Result<()> {

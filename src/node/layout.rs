@@ -14,7 +14,7 @@ pub(crate) const TURNUP: &str = "/opt/turnup/bin/turnup";
 pub(crate) const CTR: &str = "/opt/turnup/bin/ctr";
 /// The client of etcd, on the hosts of the control plane.
 pub(crate) const ETCDCTL: &str = "/opt/turnup/bin/etcdctl";
-/// What reads snapshots of etcd, on the same hosts where backups are taken.
+/// What reads snapshots of etcd and restores them, on the same hosts.
 pub(crate) const ETCDUTL: &str = "/opt/turnup/bin/etcdutl";
 /// Where the member of etcd of a control-plane host answers that host.
 pub(crate) const ETCD_ENDPOINT: &str = "https://127.0.0.1:2379";

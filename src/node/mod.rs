@@ -15,6 +15,7 @@ pub(crate) mod diff;
 mod digests;
 mod disk;
 pub(crate) mod down;
+pub(crate) mod etcd_restore;
 mod event;
 pub(crate) mod facts;
 mod fetch;

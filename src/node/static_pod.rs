@@ -41,6 +41,23 @@ pub(super) fn wait_for_changed(node_config: &NodeConfig, paths: &BTreeSet<String
     Ok(())
 }
 
+/// Whether a process of this host, in whatever container, was started with this word among others.
+pub(super) fn runs_with(word: &str) -> bool {
+    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).any(|path| {
+        let words = fs_err::read(path.join("cmdline")).unwrap_or_default();
+        is_process(&path) && words.split(|byte| *byte == 0).any(|one| one == word.as_bytes())
+    })
+}
+
+/// The value of a flag of the first container, without its dashes.
+pub(super) fn find_flag<'m>(manifest: &'m Value, name: &str) -> Option<&'m str> {
+    let words = manifest.pointer("/spec/containers/0/command")?.as_array()?.iter().filter_map(Value::as_str);
+    words
+        .filter_map(|word| word.strip_prefix("--")?.split_once('='))
+        .find_map(|(flag, value)| (flag == name).then_some(value))
+}
+
 /// By what the process of a static pod is known.
 #[derive(Debug, PartialEq, Eq)]
 struct Process {

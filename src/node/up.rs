@@ -15,6 +15,7 @@ use crate::exec::{Run, signals};
 use crate::failpoint;
 use crate::input;
 
+use super::etcd_restore::OwnMember;
 use super::event::NodeEvent;
 use super::facts;
 use super::kubelet_watch::KubeletWatch;
@@ -50,6 +51,16 @@ pub(crate) struct Delivery {
     /// the node config: it is another one at every try, and worth nothing once the worker has
     /// joined.
     pub bootstrap_kubeconfig: Option<Zeroizing<String>>,
+    /// Whether this host's member of etcd may start without data, as it does once.
+    #[serde(default)]
+    pub may_found: bool,
+}
+
+impl Delivery {
+    /// A node config with no secret, no token and no leave to found a member.
+    pub(crate) fn of(node_config: NodeConfig) -> Self {
+        Self { node_config, secrets: BTreeMap::new(), bootstrap_kubeconfig: None, may_found: false }
+    }
 }
 
 /// Applies the delivery, writing one [`NodeEvent`] a line to `out`.
@@ -89,7 +100,8 @@ pub(super) fn run_alone(delivery: Delivery, trigger: Trigger, out: &mut dyn Writ
     // file.
     let stale = before.as_ref().map(|before| before.find_changed(node_config).into_iter().map(str::to_owned).collect());
     let stale = stale.unwrap_or_default();
-    NodeSetup { node_config, before: before.as_ref(), secrets, token, changed: BTreeSet::new(), stale, out }
+    let may_found = delivery.may_found;
+    NodeSetup { node_config, before: before.as_ref(), secrets, token, may_found, changed: BTreeSet::new(), stale, out }
         .apply(trigger)
 }
 
@@ -124,6 +136,7 @@ struct NodeSetup<'a> {
     before: Option<&'a NodeConfig>,
     secrets: Secrets,
     token: Option<Zeroizing<String>>,
+    may_found: bool,
     /// What this run has changed.
     changed: BTreeSet<String>,
     /// What is another one than it was when a run last came to its end.
@@ -227,6 +240,9 @@ impl NodeSetup<'_> {
         for directory in &self.node_config.directories {
             let changed = task::ensure_directory(directory)?;
             self.note(changed, &directory.path)?;
+        }
+        if let Some(member) = OwnMember::of(self.node_config).filter(|_| self.may_found) {
+            member.admit_first_start()?;
         }
         Ok(())
     }

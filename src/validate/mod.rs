@@ -11,11 +11,10 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::addons::observed::Observed;
-use crate::bootstrap::{Kubectl, kubectl};
+use crate::bootstrap::{Kubectl, find_join_tokens, kubectl};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::Inventory;
@@ -38,9 +37,9 @@ pub(crate) fn run(cluster: &Cluster, cx: &Cx, deep: bool, patience: Duration) ->
     if !deep || (!cluster.settings.addons.cni && !all_ready(&inventory, &kubectl)?) {
         return Ok(ValidationReport::new(cluster, false, check_state(cluster, &inventory, &kubectl, cx, patience)?));
     }
-    let spared = find_spared(cluster, &inventory, &kubectl)?;
+    let nodes = find_probed(cluster, &inventory, &kubectl)?;
     cx.progress("a probe pod on every node, the pods of kube-system");
-    let probes = Probes::new(cluster, &inventory, &spared, &kubectl, cx, patience)?;
+    let probes = Probes::new(cluster, &nodes, &kubectl, cx, patience)?;
     let checks = probes.start().and_then(|()| {
         // The first answer must not wait for what has nothing to do with it.
         std::thread::scope(|scope| {
@@ -56,13 +55,17 @@ pub(crate) fn run(cluster: &Cluster, cx: &Cx, deep: bool, patience: Duration) ->
     Ok(ValidationReport::new(cluster, true, checks))
 }
 
-/// Nodes that may be not Ready, and are: no probe pod would start there.
-fn find_spared(cluster: &Cluster, inventory: &Inventory, kubectl: &Kubectl) -> Result<BTreeSet<String>> {
+/// The nodes that get a probe pod: the hosts', and those of groups, which only the API server
+/// knows.
+fn find_probed(cluster: &Cluster, inventory: &Inventory, kubectl: &Kubectl) -> Result<Vec<String>> {
     let tolerated = cluster.settings.validation.max_unready_nodes;
-    if tolerated == 0 {
-        return Ok(BTreeSet::new());
-    }
-    Ok(state::find_spared(inventory, tolerated, &Observed::parse(&kubectl.get(&["nodes"])?)))
+    // The request takes time that most small clusters need not spend.
+    let observed = if tolerated > 0 || !find_join_tokens(&cluster.store)?.is_empty() {
+        Observed::parse(&kubectl.get(&["nodes"])?)
+    } else {
+        Observed::default()
+    };
+    Ok(state::find_probed(inventory, tolerated, &observed))
 }
 
 fn all_ready(inventory: &Inventory, kubectl: &Kubectl) -> Result<bool> {

@@ -4,7 +4,7 @@
 //! The requests are made by the pods themselves (`agnhost netexec`, /dial); they are told to
 //! through the API server's proxy.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +17,6 @@ use crate::addons::observed::{Observed, Pod};
 use crate::bootstrap::Kubectl;
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
-use crate::inventory::Inventory;
 use crate::phase::Cx;
 
 use super::report::CheckResult;
@@ -82,14 +81,12 @@ pub(super) struct Probes<'a> {
 impl<'a> Probes<'a> {
     pub(super) fn new(
         cluster: &'a Cluster,
-        inventory: &Inventory,
-        spared: &BTreeSet<String>,
+        nodes: &[String],
         kubectl: &'a Kubectl,
         cx: &'a Cx,
         patience: Duration,
     ) -> Result<Self> {
-        let names = inventory.hosts.iter().map(|host| host.name.as_str());
-        let nodes: Vec<&str> = names.filter(|name| !spared.contains(*name)).collect();
+        let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
         let mut random = [0; 3];
         getrandom::fill(&mut random).map_err(|error| Error::permanent(format!("no random numbers: {error}")))?;
         let namespace = format!("{PREFIX}{}", hex::encode(random));

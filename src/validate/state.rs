@@ -29,8 +29,17 @@ pub(super) fn judge(inventory: &Inventory, network: bool, tolerated: usize, obse
     checks
 }
 
+/// Nodes that get a probe pod. On those that may be not Ready, and are, none would start.
+pub(super) fn find_probed(inventory: &Inventory, tolerated: usize, observed: &Observed) -> Vec<String> {
+    let spared = find_spared(inventory, tolerated, observed);
+    let hosts = inventory.hosts.iter().map(|host| &host.name);
+    let is_host = |name: &str| inventory.hosts.iter().any(|host| host.name == name);
+    let others = observed.nodes.iter().filter(|node| node.is_of_group && !is_host(&node.name)).map(|node| &node.name);
+    hosts.chain(others).filter(|name| !spared.contains(*name)).cloned().collect()
+}
+
 /// Workers that are not Ready, where there are no more of them than may be.
-pub(super) fn find_spared(inventory: &Inventory, tolerated: usize, observed: &Observed) -> BTreeSet<String> {
+fn find_spared(inventory: &Inventory, tolerated: usize, observed: &Observed) -> BTreeSet<String> {
     let is_down = |name: &str| !observed.node(name).is_some_and(|node| node.ready);
     let workers = inventory.hosts.iter().filter(|host| host.role != Role::ControlPlane).map(|host| &host.name);
     let by_themselves = observed.nodes.iter().filter(|node| node.is_of_group).map(|node| &node.name);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::CheckResult;
 use super::probes::{left_over, place, read_answer, render};
-use super::state::judge;
+use super::state::{find_probed, judge};
 use crate::addons::observed::Observed;
 use crate::inventory::Inventory;
 
@@ -99,6 +99,24 @@ fn a_node_that_came_by_its_groups_user_data_is_no_stranger_and_is_judged() {
         .replace("\"type\":\"DiskPressure\",\"status\":\"False\"", "\"type\":\"DiskPressure\",\"status\":\"True\"");
     let failed = failed(&text, &HOSTS[..1], true);
     assert!(failed.iter().any(|line| line.starts_with("node worker: Ready, but evicts pods")), "{failed:?}");
+}
+
+#[test]
+fn every_node_that_is_there_gets_a_probe_those_of_groups_too() {
+    let mut nodes: serde_json::Value = serde_json::from_str(HEALTHY).unwrap();
+    let items = nodes["items"].as_array_mut().unwrap();
+    let worker = items.iter_mut().find(|item| item["metadata"]["name"] == "worker" && item["kind"] == "Node").unwrap();
+    let probed = |nodes: &serde_json::Value, hosts: &[(&str, &str)], tolerated: usize| {
+        find_probed(&inventory(hosts), tolerated, &Observed::parse(nodes)).join(" ")
+    };
+    worker["metadata"]["labels"] = json!({"turnup.dev/group": "pool"});
+    assert_eq!(probed(&nodes, &HOSTS[..1], 0), "master worker");
+    assert_eq!(probed(&nodes, &HOSTS, 0), "master worker", "once");
+    let late = [HOSTS[0], ("late", "worker")];
+    assert_eq!(probed(&nodes, &late, 0), "master late worker");
+    assert_eq!(probed(&nodes, &late, 1), "master worker", "none would start there");
+    let strange = nodes.to_string().replace("turnup.dev/group", "example.com/group");
+    assert_eq!(probed(&serde_json::from_str(&strange).unwrap(), &HOSTS[..1], 0), "master", "a stranger is told of");
 }
 
 #[test]

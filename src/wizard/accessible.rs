@@ -9,13 +9,14 @@ use std::io::{BufRead, Write};
 use kconfig::SymbolId;
 use serde_json::Value;
 
-use super::End;
 use super::dialog::Dialog;
+use super::end::End;
 use super::files::Files;
-use super::guide::{Answer, Guide, summary};
+use super::guide::{Answer, Guide};
 use super::line_edit::LineEdit;
 use super::model::Model;
 use super::msg::{Effect, Msg};
+use super::questions::summary;
 use super::start_from;
 use super::update::{start_guide, update};
 use super::view;

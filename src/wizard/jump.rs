@@ -2,7 +2,9 @@
 
 use kconfig::{NodeId, SymbolId};
 
+use super::guide::{Guide, Question};
 use super::model::{MenuPosition, Model, Stop};
+use super::questions::questions;
 use super::rows;
 
 /// Goes to a symbol's entry: the first that is shown.
@@ -28,6 +30,21 @@ pub(super) fn to_node(model: &mut Model, node: NodeId) {
     model.places = places;
     let hidden = model.rows_hidden();
     model.say(if hidden { "cannot be set now; e tells what would unlock it; o goes back" } else { "o goes back" });
+}
+
+/// To the question about a setting, or, where the guide does not ask it, to its entry in the menus.
+pub(super) fn to_question(model: &mut Model, symbol: SymbolId) {
+    let is_asked = |question: &Question| match question {
+        Question::Node(node) => model.schema.tree().node(*node).symbol == Some(symbol),
+        Question::Profile => false,
+    };
+    let question = questions(model).into_iter().find(is_asked).filter(|_| model.guide.is_some());
+    if question.is_some() {
+        model.guide = Some(Guide::at(model, question));
+    } else {
+        model.guide = None;
+        to_symbol(model, symbol);
+    }
 }
 
 /// Goes back to where the last jump began.

@@ -11,6 +11,7 @@ mod accessible;
 mod burst;
 mod checker;
 mod dialog;
+mod end;
 mod escape;
 mod field_note;
 mod files;
@@ -27,8 +28,10 @@ mod palette;
 mod picture;
 mod preset;
 mod preview;
+mod questions;
 mod recording;
 mod repair;
+mod row;
 mod rows;
 mod search;
 mod start_from;
@@ -50,38 +53,16 @@ use ratatui::layout::Rect;
 
 use self::accessible::Conversation;
 use self::dialog::Dialog;
+use self::end::End;
 use self::files::Files;
 use self::model::{Form, Model, Saved};
 use self::preset::Preset;
+pub(crate) use self::questions::GuideScope;
 pub(crate) use self::recording::Moment;
 use self::recording::Recorder;
 pub(crate) use self::verdict::ConfigurationCheck;
 use crate::config::{ProblemLevel, Profile, Schema, Settings, TreeSource};
 use crate::error::Result;
-
-/// How a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The file was written and has the last answers.
-    Saved,
-    /// There was nothing to write.
-    Unchanged,
-    /// Answers were given up.
-    Discarded,
-}
-
-impl End {
-    /// One line for the terminal that is back.
-    #[must_use]
-    pub(crate) fn describe(self, path: &Path) -> String {
-        let file = path.display();
-        match self {
-            Self::Saved => format!("wrote {file}"),
-            Self::Unchanged => format!("{file} is as it was"),
-            Self::Discarded => format!("not saved: {file} is left as it was"),
-        }
-    }
-}
 
 /// How a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,15 +73,6 @@ pub(crate) enum StartMode {
     Guide,
     /// With the same questions as plain lines, for screen readers and pipes.
     Lines,
-}
-
-/// Which questions the guide asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GuideScope {
-    /// Those that a first cluster needs.
-    First,
-    /// Those that the file does not answer because it is older than the tree.
-    New,
 }
 
 /// A session that can begin: the answers of a file, and the file.
@@ -128,16 +100,12 @@ impl Wizard {
         let settings = settings.unwrap_or_else(|| Settings::from_defaults(Arc::clone(&schema)));
         let name = path.display().to_string();
         let mut model = Model::new(Arc::clone(&schema), settings.config(), name, Form::Object, saved);
+        model.refresh();
         model.is_stale = !is_new && settings.differs_from_file();
         model.has_check = true;
         model.known = (!is_new).then(|| answered(&settings)).filter(|known| is_whole(&settings, known.len()));
         model.applied = applied.map(values);
-        if scope == GuideScope::New {
-            // The file names no switch that is off, so that these cannot be told from new ones.
-            let symbols = schema.tree().symbols().map(|(symbol, _)| symbol);
-            let known = symbols.filter(|symbol| model.config.is_written(*symbol) && !model.is_new(*symbol));
-            model.asks_all_but = Some(known.collect());
-        }
+        model.asks_all_but = scope.asks_all_but(&model);
         model.profiles = Preset::all(Profile::list(source)?, &schema);
         match begin {
             StartMode::Guide => update::start_guide(&mut model),
@@ -166,6 +134,7 @@ impl Wizard {
         let saved = text.as_ref().map(|_| Saved::Said(Box::new(config.said())));
         let form = Form::DotConfig { prefix: prefix.to_owned() };
         let mut model = Model::new(Arc::clone(schema), config, path.display().to_string(), form, saved);
+        model.refresh();
         model.is_stale = text.as_ref().is_some_and(|text| *text != dotconfig::write(&model.config, prefix));
         model.known = text.as_ref().map(|_| {
             let symbols = schema.tree().symbols().map(|(symbol, _)| symbol);

@@ -12,9 +12,8 @@ use super::dialog::Dialog;
 use super::guide::Guide;
 use super::history::History;
 use super::keymap::KeyContext;
-use super::picture;
 use super::preset::Preset;
-use super::rows::{self, Row};
+use super::row::Row;
 use super::search::Index;
 use super::verdict::LastCheck;
 use crate::config::{self, Problem, ProblemLevel, Schema, TARGET};
@@ -69,7 +68,7 @@ pub(super) struct Model {
     /// What it has said last.
     verdict: Option<LastCheck>,
     /// The picture below the guide's summary, and of which answers.
-    picture: Option<(u64, Option<Box<Picture>>)>,
+    pub(super) picture: Option<(u64, Option<Box<Picture>>)>,
     /// Leave as soon as the file is written.
     pub(super) leaving: bool,
     pub(super) history: History,
@@ -77,9 +76,10 @@ pub(super) struct Model {
     pub(super) revision: u64,
     /// What searching looks through; made when it is first needed.
     pub(super) index: Option<Arc<Index>>,
-    rows: Vec<Row>,
+    /// The lines of the open menu.
+    pub(super) rows: Vec<Row>,
     /// What the rows were made from.
-    rows_of: Option<(u64, NodeId, bool)>,
+    pub(super) rows_of: Option<(u64, NodeId, bool)>,
     unsaved: bool,
 }
 
@@ -133,7 +133,8 @@ impl Model {
         self.schema.tree().symbol(TARGET).map_or("", |symbol| self.config.value(symbol))
     }
 
-    /// The wizard at the top of the tree; `saved` is what the file has.
+    /// The wizard at the top of the tree, without its lines yet (`refresh`); `saved` is what the
+    /// file has.
     pub(super) fn new(
         schema: Arc<Schema>,
         config: Config<'static>,
@@ -175,7 +176,6 @@ impl Model {
             unsaved: false,
         };
         model.answered();
-        model.refresh();
         model
     }
 
@@ -240,40 +240,6 @@ impl Model {
         self.problems.iter().filter(|problem| problem.level == ProblemLevel::Error)
     }
 
-    /// Brings the lines of the open menu up to date; to be called when a message has been taken.
-    pub(super) fn refresh(&mut self) {
-        let now = Some((self.revision, self.place().menu, self.show_all));
-        if self.rows_of != now {
-            self.rows = rows::rows(self, self.place().menu);
-            self.rows_of = now;
-        }
-        let is_drawn = self.guide.as_ref().is_some_and(Guide::is_at_end);
-        if is_drawn && self.picture.as_ref().is_none_or(|(revision, _)| *revision != self.revision) {
-            // A tree of other people describes no cluster.
-            let describes = self.form == Form::Object && !self.target().is_empty();
-            let picture = describes.then(|| picture::of(&self.schema, &self.config)).flatten();
-            self.picture = Some((self.revision, picture.map(Box::new)));
-        }
-        let last = self.rows.len().saturating_sub(1);
-        if let Some(place) = self.places.last_mut() {
-            place.cursor = place.cursor.min(last);
-        }
-    }
-
-    /// After a change elsewhere: leaves menus that are not shown any more, and keeps the cursor on
-    /// this entry where it is still there.
-    pub(super) fn stay_at(&mut self, node: Option<NodeId>) {
-        let root = self.schema.tree().root();
-        let is_open = |menu: NodeId| self.show_all || menu == root || self.config.node_visible(menu);
-        let open = self.places.iter().position(|place| !is_open(place.menu)).unwrap_or(self.places.len());
-        self.places.truncate(open.max(1));
-        self.refresh();
-        let found = node.and_then(|node| self.rows.iter().position(|row| row.node == node));
-        if let (Some(place), Some(found)) = (self.places.last_mut(), found) {
-            place.cursor = found;
-        }
-    }
-
     /// The open menu.
     pub(super) fn place(&self) -> MenuPosition {
         self.places.last().copied().unwrap_or(MenuPosition { menu: self.schema.tree().root(), cursor: 0 })
@@ -287,12 +253,6 @@ impl Model {
     /// The line under the cursor.
     pub(super) fn row(&self) -> Option<Row> {
         self.rows.get(self.place().cursor).cloned()
-    }
-
-    /// Whether the entry under the cursor is shown only because everything is.
-    pub(super) fn rows_hidden(&mut self) -> bool {
-        self.refresh();
-        self.row().is_some_and(|row| row.hidden)
     }
 
     /// The object that saving would write.

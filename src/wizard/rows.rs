@@ -3,52 +3,50 @@
 use kconfig::{ChoiceId, NodeId, NodeKind, SymbolId, SymbolType, Tri};
 
 use super::dialog::PickOption;
-use super::model::Model;
+use super::guide::Guide;
+use super::model::{Form, Model};
+use super::picture;
+use super::row::{Row, RowKind};
 
-/// One line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "four facts that are independent of each other")]
-pub(super) struct Row {
-    pub(super) node: NodeId,
-    /// How deep it is indented.
-    pub(super) depth: usize,
-    pub(super) kind: RowKind,
-    pub(super) prompt: String,
-    /// What is shown beside the prompt.
-    pub(super) value: String,
-    /// Whether there is a menu behind it.
-    pub(super) submenu: bool,
-    /// Whether the user may change it now.
-    pub(super) changeable: bool,
-    /// Whether its value is not the default.
-    pub(super) custom: bool,
-    /// Whether it, or something in its menu, is wrong.
-    pub(super) wrong: bool,
-    /// Whether it has no answer and the file does not name it.
-    pub(super) new: bool,
-    /// Whether it is shown only because everything is.
-    pub(super) hidden: bool,
-}
-
-/// What a line stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowKind {
-    Menu,
-    Comment,
-    /// A bool or tristate.
-    Switch(SymbolId, Tri),
-    /// An int, hex or string.
-    Text(SymbolId),
-    Choice(ChoiceId),
-}
-
-impl RowKind {
-    /// The symbol, if the line has one.
-    pub(super) const fn symbol(self) -> Option<SymbolId> {
-        match self {
-            Self::Switch(symbol, _) | Self::Text(symbol) => Some(symbol),
-            Self::Menu | Self::Comment | Self::Choice(_) => None,
+impl Model {
+    /// Brings the lines of the open menu up to date; to be called when a message has been taken.
+    pub(super) fn refresh(&mut self) {
+        let now = Some((self.revision, self.place().menu, self.show_all));
+        if self.rows_of != now {
+            self.rows = rows(self, self.place().menu);
+            self.rows_of = now;
         }
+        let is_drawn = self.guide.as_ref().is_some_and(Guide::is_at_end);
+        if is_drawn && self.picture.as_ref().is_none_or(|(revision, _)| *revision != self.revision) {
+            // A tree of other people describes no cluster.
+            let describes = self.form == Form::Object && !self.target().is_empty();
+            let picture = describes.then(|| picture::of(&self.schema, &self.config)).flatten();
+            self.picture = Some((self.revision, picture.map(Box::new)));
+        }
+        let last = self.rows.len().saturating_sub(1);
+        if let Some(place) = self.places.last_mut() {
+            place.cursor = place.cursor.min(last);
+        }
+    }
+
+    /// After a change elsewhere: leaves menus that are not shown any more, and keeps the cursor on
+    /// this entry where it is still there.
+    pub(super) fn stay_at(&mut self, node: Option<NodeId>) {
+        let root = self.schema.tree().root();
+        let is_open = |menu: NodeId| self.show_all || menu == root || self.config.node_visible(menu);
+        let open = self.places.iter().position(|place| !is_open(place.menu)).unwrap_or(self.places.len());
+        self.places.truncate(open.max(1));
+        self.refresh();
+        let found = node.and_then(|node| self.rows.iter().position(|row| row.node == node));
+        if let (Some(place), Some(found)) = (self.places.last_mut(), found) {
+            place.cursor = found;
+        }
+    }
+
+    /// Whether the entry under the cursor is shown only because everything is.
+    pub(super) fn rows_hidden(&mut self) -> bool {
+        self.refresh();
+        self.row().is_some_and(|row| row.hidden)
     }
 }
 

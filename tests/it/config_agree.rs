@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::json;
 
 use crate::cli_support::TestEnv;
+use crate::cloud_support::profiles;
 
 const URL: &str = "phase1.user_data.artifacts_url=https://artifacts.example.com/turnup";
 
@@ -235,4 +236,54 @@ fn a_gate_that_the_next_version_removes_is_told_of_by_check_and_plan() {
         assert!(plan.code == 0 && plan.err.contains(&words), "{}", plan.err);
     }
     assert!(!test_env.ok(&["plan"]).err.contains("no longer has"));
+}
+
+/// A queue that nothing reads helps no pod, and holds each host of a group for five minutes.
+#[test]
+fn a_value_that_needs_more_than_turnup_brings_is_told_of_by_check_and_plan() {
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "set", "phase1.cloud_provider=aws", URL]);
+    let words = "phase1.aws.termination_queue: turnup brings no program that reads the queue";
+    let set = "phase1.aws.termination_queue=y";
+    let check = test_env.ok(&["config", "check", "--set", set]).out;
+    assert!(check.lines().any(|line| line.starts_with("notice: ") && line.contains(words)), "{check}");
+    assert!(test_env.run(&["plan", "--set", set]).err.contains(words));
+    assert!(!test_env.run(&["config", "check"]).out.contains("reads the queue"));
+    assert!(!test_env.run(&["plan"]).err.contains("reads the queue"));
+}
+
+/// `--artifacts-url` is for machines that reach another one than the setting says.
+#[test]
+fn user_data_takes_the_place_of_artifacts_from_the_configuration() {
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "set", "phase1.cloud_provider=gce", URL]);
+    let ssh =
+        json!({"user": "admin", "port": 22, "host_key": format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA{:A>42}", 1)});
+    let host = json!({"name": "kubernetes-control-plane-0", "role": "control-plane", "address": "10.0.0.1", "instance": "1", "ssh": ssh});
+    let inventory = json!({
+        "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "gce",
+        "api": {"host": "192.0.2.1", "port": 443}, "hosts": [host],
+    });
+    test_env.write(".turnup/kubernetes/outputs/provision.json", &inventory.to_string());
+    let told = test_env.ends(1, &["user-data", "pool"]).err;
+    assert!(told.contains("outputs/artifacts.json is not there yet"), "that is all that it lacks: {told}");
+    test_env.ok(&["config", "unset", "phase1.user_data.artifacts_url"]);
+    let told = test_env.ends(2, &["user-data", "pool"]).err;
+    assert!(
+        told.contains("nothing says where machines fetch turnup") && told.contains("--artifacts-url URL"),
+        "{told}"
+    );
+}
+
+/// The modules are tested with what the product takes.
+#[test]
+fn what_the_modules_are_tested_with_is_what_config_check_takes() {
+    for target in ["gce", "aws", "azure"] {
+        for (profile, file) in profiles(target) {
+            let test_env = TestEnv::new("").with_env("USER", "ada");
+            fs_err::copy(&file, test_env.path(".config.json")).unwrap();
+            let check = test_env.run(&["config", "check", "--set", URL]);
+            assert_eq!(check.code, 0, "{target} {profile}: {}{}", check.out, check.err);
+        }
+    }
 }

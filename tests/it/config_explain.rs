@@ -136,6 +136,17 @@ fn values_are_explained_down_to_their_place() {
 }
 
 #[test]
+fn what_a_setting_may_be_is_said_once_as_its_words() {
+    let test_env = TestEnv::new("config");
+    test_env.ok(&["set", "phase1.cloud_provider=gce"]);
+    let said = test_env.ok(&["explain", "phase1.ssh.bastion"]).out;
+    assert!(said.contains("\nmay be set to\n  none, create or existing\n"), "{said}");
+    assert!(!said.contains("any string") && !said.contains("expected: "), "{said}");
+    let json = test_env.json(&["explain", "phase1.ssh.bastion"]);
+    assert_eq!(json["assignable"], serde_json::json!(["none", "create", "existing"]), "{json}");
+}
+
+#[test]
 fn a_way_to_a_value_is_a_command_that_works() {
     let test_env = with_tree();
     insta::assert_snapshot!(test_env.talk(&[

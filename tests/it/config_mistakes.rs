@@ -2,6 +2,7 @@
 //! own tree answers.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -92,6 +93,16 @@ fn configurations_of_kubernetes_anywhere_are_reported_value_by_value() {
         assert_eq!(outcome.out.lines().count(), values, "a line for each value");
         assert!(!outcome.out.contains("hunter2") && !outcome.out.contains("c$d"), "{}", outcome.out);
         assert!(!outcome.out.contains("nor turnup has such a setting"), "{}", outcome.out);
+        // What is said to be kept is in the file. A later value of the same setting counts.
+        let kept: BTreeMap<&str, &str> =
+            outcome.out.lines().filter_map(|line| line.split_once(": kept: ")?.1.split_once('=')).collect();
+        for (setting, value) in kept {
+            let found = test_env.ok(&["get", setting]).out;
+            assert_eq!(found.trim(), value.trim_matches('"'), "{name}: {setting}");
+        }
+        for line in outcome.out.lines().filter(|line| line.contains(&format!("the target {name} is gone"))) {
+            assert!(line.contains("with the target custom a module of your own"), "{line}");
+        }
         test_env.run(&["set", "phase1.user_data.artifacts_url=https://artifacts.example.com/turnup"]);
         let check = test_env.run(&["check"]);
         // The machines that it chose in 2016 take no disk of the kind that etcd gets by default,

@@ -293,6 +293,11 @@ fn where_speaks_of_variables_files_flags_manifests_and_steps() {
     {
         insta::assert_snapshot!(name, said(name));
     }
+    // What only its file says restarts the pod, too.
+    let rules = said("phase2.security.pod_security");
+    for place in ["file /etc/kubernetes/manifests/kube-apiserver.yaml: ", "step bootstrap/control-plane\n"] {
+        assert!(rules.contains(place), "{rules}");
+    }
     let context = said("phase1.cluster_name");
     assert!(context.contains("changes with it: phase2.kube_context_name\n"), "{context}");
     let cloud = test_env.run(&["config", "where", "phase1.gce.region", "--set", "phase1.cloud_provider=gce"]);

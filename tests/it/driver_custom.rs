@@ -143,6 +143,19 @@ fn makes_the_hosts(test_env: &TestEnv, program: &str) {
 }
 
 #[test]
+fn what_keeps_terraform_from_looking_for_changes_outside_is_told_without_a_log_that_is_gone() {
+    if !has_terraform() {
+        return;
+    }
+    let test_env = test_env();
+    test_env.ok(&["provision"]);
+    test_env.write(".turnup/own/provision/never.tf", "output \"x\" {\n  value = nonexistent.y\n}\n");
+    let told = test_env.ends(1, &["plan", "provision"]).err;
+    assert!(told.contains("Reference to undeclared resource"), "{told}");
+    assert!(!told.contains("log: ") && !told.contains("plan.log"), "{told}");
+}
+
+#[test]
 fn what_is_rendered_needs_no_turnup() {
     if !has_terraform() {
         return;
@@ -166,6 +179,9 @@ fn what_a_first_run_would_fail_of_is_in_the_plan() {
     assert!(plan.contains("now it would fail:") && plan.contains("not in this account"), "{plan}");
     assert!(planned.err.contains("error: now provision/"), "{}", planned.err);
     assert!(!plan.contains("is not there yet"), "no other error in its place: {plan}");
+    // The directory in which terraform looked is gone, and its log with it.
+    let told = plan + &planned.err;
+    assert!(!told.contains("log: ") && !told.contains("plan.log"), "{told}");
     test_env.ok(&["config", "set", "phase1.custom.module=nowhere"]);
     let plan = test_env.ends(3, &["plan"]).err;
     assert!(plan.contains("nowhere is no directory") && plan.contains("next: turnup config set"), "{plan}");

@@ -48,6 +48,7 @@ mod cluster_members;
 mod cluster_metrics;
 mod cluster_orphan;
 mod cluster_reset;
+mod cluster_restore;
 mod cluster_rotate;
 mod cluster_settings;
 mod cluster_static;
@@ -86,6 +87,7 @@ mod engine_ssh;
 mod engine_state;
 mod engine_steps;
 #[cfg(feature = "test-fakes")]
+mod exec_cli;
 mod fault_cluster;
 #[cfg(feature = "test-fakes")]
 mod fault_hosts;

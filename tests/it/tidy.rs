@@ -63,7 +63,7 @@ const MODULES: &[(&str, &str)] = &[
     ("bench", "addons artifacts bootstrap cluster config exec inventory node phase report validate"),
     (
         "cli",
-        "addons artifacts atomic_file bench bootstrap change cluster component config doctor exec forecast input inventory node phase picture plan provision report state status support_bundle terminal validate wizard",
+        "addons artifacts atomic_file bench bootstrap change cluster component config doctor exec forecast input inventory node parallel phase picture plan provision report state status support_bundle terminal validate wizard",
     ),
 ];
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::ConfigContext;
+use super::context::ConfigContext;
 use crate::config::{Fate, ProblemLevel, Profile, Schema, SettingChange, Settings, import_anywhere};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::input;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::ConfigContext;
+use super::context::ConfigContext;
 use crate::config::format::Format;
 use crate::config::{Problem, ProblemLevel, Rule, Settings, WishWay};
 use crate::error::{Error, Result};

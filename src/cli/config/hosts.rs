@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde_json::Value;
 
-use super::ConfigContext;
 use super::answers::change;
+use super::context::ConfigContext;
 use crate::config::{HOSTS, HostList, merge_hosts, read_hosts};
 use crate::error::{Context as _, Error, Result};
 use crate::input;

@@ -1,7 +1,6 @@
 //! `turnup config`: the wizard on a terminal; everything else it can do, and more, as commands.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Subcommand;
 
@@ -9,15 +8,17 @@ use super::session::{SessionArgs, is_dumb};
 use super::{Global, Printer};
 use crate::config::{ExportFormat, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
-use crate::forecast::{Purpose, Verdict};
-use crate::wizard::{ConfigurationCheck, GuideScope, StartMode, Wizard};
+use crate::wizard::{GuideScope, StartMode, Wizard};
 
 mod answers;
+mod context;
 mod explain;
 mod hosts;
 mod picture;
 mod reach;
 mod view;
+
+use context::ConfigContext;
 
 /// Below the options.
 const NOTES: &str = "\
@@ -217,49 +218,6 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
         Some(Command::WhyNot { wish, apply: false }) => explain::why_not(&context, &wish),
         Some(Command::WhyNot { wish, apply: true }) => explain::make_possible(&context, &wish),
         Some(Command::Where { name }) => reach::find_dependents(&context, &name),
-    }
-}
-
-/// What every command is given.
-struct ConfigContext<'a> {
-    source: TreeSource,
-    global: &'a Global,
-    printer: &'a Printer,
-}
-
-impl ConfigContext<'_> {
-    fn path(&self) -> &Path {
-        &self.global.config
-    }
-
-    /// The settings with flags and variables; the defaults when there is no file yet, unless one
-    /// was named.
-    fn settings(&self) -> Result<Settings> {
-        if self.global.config_is_named || self.path().exists() {
-            return self.global.settings(&self.source);
-        }
-        self.printer.remark(&format!("{} does not exist: these are the defaults", self.path().display()));
-        self.global.settings_or_default(&self.source)
-    }
-
-    /// What the one check says of these settings.
-    fn verdict(&self, settings: &Settings) -> Verdict {
-        Verdict::of(settings, &self.source, &self.global.state_dir, Purpose::Hosts)
-    }
-
-    /// The one check, of any settings: what `turnup config check` says of the file.
-    fn check(&self) -> ConfigurationCheck {
-        let (source, state_dir) = (self.source.clone(), self.global.state_dir.clone());
-        Arc::new(move |settings| Verdict::of(settings, &source, &state_dir, Purpose::Hosts).problems)
-    }
-
-    /// Flags are for one run: writing them into the file would be a surprise, ignoring them as
-    /// well.
-    fn refuse_flags(&self) -> Result<()> {
-        if self.global.set.is_empty() {
-            return Ok(());
-        }
-        Err(Error::usage("--set is for one run and never written into the file").hint("turnup config set NAME=VALUE"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::ConfigContext;
+use super::context::ConfigContext;
 use crate::config::Settings;
 use crate::error::{Class, Context as _, Result};
 use crate::input;

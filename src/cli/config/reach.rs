@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::ConfigContext;
+use super::context::ConfigContext;
 use super::view::find_store;
 use crate::config::Settings;
 use crate::error::{Error, Result};

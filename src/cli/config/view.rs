@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::ConfigContext;
 use super::answers::change_json;
+use super::context::ConfigContext;
 use crate::config::{
     CORRECT, ExportFormat, Privacy, Problem, ProblemLevel, Profile, Schema, Setting, SettingChange, Settings,
     is_same_file, json_schema, replace_file,

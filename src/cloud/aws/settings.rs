@@ -15,7 +15,7 @@ use super::machine::{check_bastion, check_machine, check_processor, is_arm};
 use crate::cloud::spec::{
     CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, IPV6, Site, Spec, fit, require_apart,
 };
-use crate::cloud::{Cloud, host, refused};
+use crate::cloud::{host, refused};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer
 /// wants free.
@@ -124,10 +124,6 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
 }
 
 impl CloudSettings for AwsSettings {
-    fn cloud(&self) -> &'static dyn Cloud {
-        &super::Aws
-    }
-
     fn name_all(&mut self, cluster: &str, _: &BTreeMap<String, ControlPlaneHost>, _: &BTreeMap<String, CloudGroup>) {
         // The beginning `internal-` is Amazon's own.
         let balancer = if cluster.starts_with("internal-") { format!("k{cluster}") } else { cluster.to_owned() };

@@ -17,7 +17,7 @@ use super::size::VmSize;
 use crate::cloud::spec::{
     CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, IPV6, Site, Spec, absolute, fit, require_apart,
 };
-use crate::cloud::{Cloud, host, refused};
+use crate::cloud::{host, refused};
 
 /// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is
 /// `-control-plane-1`.
@@ -186,10 +186,6 @@ fn own_network(cluster: &str) -> Network6 {
 }
 
 impl CloudSettings for AzureSettings {
-    fn cloud(&self) -> &'static dyn Cloud {
-        &super::Azure
-    }
-
     fn name_all(
         &mut self,
         cluster: &str,

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::cloud::spec::{
     CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, Site, Spec, WORKERS, absolute, fit, require_apart,
 };
-use crate::cloud::{Cloud, host, refused};
+use crate::cloud::{host, refused};
 
 /// The longest beginning of a name: the longest end is `-ssh-from-bastion`, or
 /// `-control-plane-0` and five characters.
@@ -123,10 +123,6 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, GceSettings)> {
 }
 
 impl CloudSettings for GceSettings {
-    fn cloud(&self) -> &'static dyn Cloud {
-        &super::Gce
-    }
-
     fn name_all(
         &mut self,
         cluster: &str,

@@ -17,6 +17,7 @@ use crate::exec::Run;
 
 use super::super::layout;
 use super::super::node_config::{Content, NodeConfig};
+use super::super::static_pod;
 use super::etcd::{Alarm, EtcdMember, EtcdView};
 
 /// How long it may take.
@@ -149,9 +150,7 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
 
 /// From the flag of its static pod.
 fn quota_of(manifest: &Value) -> u64 {
-    let command = manifest["spec"]["containers"][0]["command"].as_array().into_iter().flatten();
-    let mut words = command.filter_map(Value::as_str);
-    let quota = words.find_map(|word| word.strip_prefix("--quota-backend-bytes=")?.parse().ok());
+    let quota = static_pod::find_flag(manifest, "quota-backend-bytes").and_then(|quota| quota.parse().ok());
     quota.filter(|quota| *quota > 0).unwrap_or(USUAL_QUOTA)
 }
 

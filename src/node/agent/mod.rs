@@ -17,7 +17,6 @@ mod etcdctl;
 mod observe;
 mod status;
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::io::Write;
@@ -102,8 +101,7 @@ impl Host for ThisHost {
     fn repair(&mut self) -> Result<()> {
         let Some(node_config) = self.node_config.take() else { return Ok(()) };
         let _inside = failpoint::within(format_args!("agent"));
-        let delivery = Delivery { node_config, secrets: BTreeMap::new(), bootstrap_kubeconfig: None };
-        up::run_alone(delivery, Trigger::Agent, &mut std::io::sink())
+        up::run_alone(Delivery::of(node_config), Trigger::Agent, &mut std::io::sink())
     }
 
     fn care_for_etcd(&mut self, clock: Timestamp) -> Care {

@@ -121,14 +121,36 @@ impl EtcdPrograms<'_> {
     /// Those that turnup installed on this host.
     pub(crate) const HOST: EtcdPrograms<'static> = EtcdPrograms { etcdctl: layout::ETCDCTL, etcdutl: layout::ETCDUTL };
 
+    #[cfg(test)]
+    pub(super) const fn with_etcdutl(etcdutl: &str) -> EtcdPrograms<'_> {
+        EtcdPrograms { etcdctl: "/bin/false", etcdutl }
+    }
+
     fn ctl(&self, words: &[&str]) -> Result<String> {
         let run =
             Run::new(self.etcdctl).dir("/").args(["--endpoints", layout::ETCD_ENDPOINT]).args(layout::ETCD_CLIENT);
         Ok(run.args(words.iter().copied()).succeed()?.stdout)
     }
 
-    fn utl(&self, words: &[&str]) -> Result<String> {
+    pub(super) fn utl(&self, words: &[&str]) -> Result<String> {
         Ok(Run::new(self.etcdutl).dir("/").args(words.iter().copied()).succeed()?.stdout)
+    }
+
+    /// What is in a snapshot, or in the database of a member that does not run.
+    pub(super) fn snapshot_content(&self, snapshot: &Path) -> Result<SnapshotContent> {
+        let SnapshotStatus { hash, revision, keys } = self.snapshot_status(snapshot)?;
+        Ok(SnapshotContent { revision, hash: format!("{hash:x}"), keys })
+    }
+
+    /// The revision of the last change that this host's member has applied, and whether it knows a
+    /// leader; an error where it does not answer.
+    pub(super) fn applied_revision(&self) -> Result<(i64, bool)> {
+        let text = self.ctl(&["endpoint", "status", "--write-out=json", "--command-timeout=5s"])?;
+        let status: Value = serde_json::from_str(&text).context("etcdctl does not answer with JSON")?;
+        let revision = status.pointer("/0/Status/header/revision").and_then(Value::as_i64);
+        let leader = status.pointer("/0/Status/leader").and_then(Value::as_u64).unwrap_or_default();
+        let revision = revision.ok_or_else(|| Error::permanent("etcdctl does not tell the revision"))?;
+        Ok((revision, leader != 0))
     }
 
     /// etcd's hash over a snapshot, its revision and number of keys.
@@ -146,6 +168,18 @@ impl EtcdPrograms<'_> {
         let (version, id) = version.zip(id).ok_or_else(|| Error::permanent("etcdctl does not tell its cluster"))?;
         Ok((version.to_owned(), format!("{id:x}")))
     }
+}
+
+/// What etcdutl reads in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SnapshotContent {
+    /// The revision of the last change.
+    pub revision: i64,
+    /// etcd's hash over it, in hexadecimal digits.
+    pub hash: String,
+    /// How many keys it has, with those of former revisions.
+    pub keys: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -352,9 +386,13 @@ impl BackupPlace {
 
     /// A part of an archive from this byte on, in base64; empty behind its end.
     pub(crate) fn part(&self, name: &str, offset: u64) -> Result<String> {
-        let bytes = archive::read_part(&self.path_of(name)?, offset, PART)?;
-        Ok(base64::engine::general_purpose::STANDARD.encode(bytes))
+        read_part(&self.path_of(name)?, offset)
     }
+}
+
+/// A part of a file from this byte on, in base64; empty behind its end.
+pub(super) fn read_part(path: &Path, offset: u64) -> Result<String> {
+    Ok(base64::engine::general_purpose::STANDARD.encode(archive::read_part(path, offset, PART)?))
 }
 
 /// The file in a directory of backups that is locked while one is taken there.

@@ -171,3 +171,16 @@ fn switching_is_only_for_switches() {
     update(&mut other.model, Msg::Switch(Tri::Y));
     assert_eq!(other.value("MASK"), "0x1f");
 }
+
+#[test]
+fn a_value_that_needs_more_than_turnup_brings_is_in_the_list_of_problems() {
+    let mut session = Session::ours();
+    for (name, value) in [("phase1.cloud_provider", "aws"), ("phase1.aws.termination_queue", "y")] {
+        let symbol = session.model.schema.find(name).unwrap();
+        session.model.change(name.to_owned(), |config| config.set(symbol, value)).unwrap();
+    }
+    let words = "phase1.aws.termination_queue: turnup brings no program that reads the queue";
+    assert!(session.model.problems.iter().any(|problem| problem.message.starts_with(words)));
+    let off = session.to("phase1.aws.termination_queue").press("n");
+    assert!(!off.model.problems.iter().any(|problem| problem.message.starts_with(words)));
+}

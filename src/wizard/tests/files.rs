@@ -14,7 +14,8 @@ fn open(path: &Path) -> (FileSession<DotConfig>, Model) {
     let base = config.said();
     let form = Form::DotConfig { prefix: String::new() };
     let saved = Some(Saved::Said(Box::new(base.clone())));
-    let model = Model::new(Arc::clone(&schema), config, path.display().to_string(), form, saved);
+    let mut model = Model::new(Arc::clone(&schema), config, path.display().to_string(), form, saved);
+    model.refresh();
     (FileSession::new(DotConfig { schema, prefix: String::new(), original }, path, base), model)
 }
 

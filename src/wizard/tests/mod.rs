@@ -108,7 +108,8 @@ impl Session {
     fn over(schema: Arc<Schema>, file_exists: bool) -> Self {
         let settings = Settings::from_defaults(Arc::clone(&schema));
         let saved = file_exists.then(|| Saved::Object(settings.json().clone()));
-        let model = Model::new(schema, settings.config(), ".config.json".to_owned(), Form::Object, saved);
+        let mut model = Model::new(schema, settings.config(), ".config.json".to_owned(), Form::Object, saved);
+        model.refresh();
         Self { model, effects: Vec::new() }
     }
 

@@ -2,12 +2,14 @@
 
 use kconfig::SymbolId;
 
-use super::{files, menu, scroll, start_guide};
+use super::open::start_guide;
+use super::scroll::scroll;
+use super::{files, menu};
 use crate::config;
 use crate::config::format::Format;
 use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
 use crate::wizard::items::{ElementFields, Items, Pasted};
-use crate::wizard::jump;
+use crate::wizard::jump::{self, to_question};
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
@@ -118,9 +120,6 @@ fn change_search(model: &mut Model, msg: &Msg) {
 /// What a paste means: lines become elements where a list is edited, all else takes one line.
 pub(super) fn paste(model: &mut Model, text: &str) -> Option<Msg> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if model.dialogs.is_empty() && super::guide::paste(model, text) {
-        return None;
-    }
     if let Some(Dialog::Items(items)) = model.dialogs.last()
         && items.is_records()
     {
@@ -176,7 +175,7 @@ fn take_records(model: &mut Model, items: Items, lines: &[String]) {
     if let Some(Dialog::Items(open)) = model.dialogs.last_mut() {
         *open = items;
         judge_items(model);
-    } else if !super::guide::give_rows(model, &items) {
+    } else if !menu::give_rows(model, &items) {
         return;
     }
     if !lines.is_empty() {
@@ -307,7 +306,7 @@ fn accept_problem(model: &mut Model) {
     let Some(Dialog::Problems { cursor }) = model.dialogs.pop() else { return };
     let symbol = model.problems.get(cursor).and_then(|problem| problem.symbol.clone());
     match symbol.and_then(|name| model.schema.tree().symbol(&name)) {
-        Some(symbol) => super::guide::go_to(model, symbol),
+        Some(symbol) => to_question(model, symbol),
         None => model.say("this is about no single setting"),
     }
 }

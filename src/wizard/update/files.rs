@@ -2,6 +2,7 @@
 
 use kconfig::history::Said;
 
+use super::open::open_text;
 use crate::wizard::dialog::{Dialog, FilePurpose, Pick, PickOption, PickPurpose};
 use crate::wizard::guide::Guide;
 use crate::wizard::line_edit::LineEdit;
@@ -60,7 +61,7 @@ pub(super) fn taken(model: &mut Model, disk: &Said, answers: &Said, merge: Merge
         Merge::Theirs => format!("{file} was read again, and your other changes were made to it; s saves"),
     });
     if !remarks.is_empty() {
-        super::open_text(model, "Not all of it could be taken over", remarks);
+        open_text(model, "Not all of it could be taken over", remarks);
     }
 }
 
@@ -132,7 +133,7 @@ pub(super) fn loaded(model: &mut Model, from: &str, said: &Said, remarks: Vec<St
     take_over(model, &format!("the answers of {from}"), said);
     model.say(format!("took over the answers of {from}"));
     if !remarks.is_empty() {
-        super::open_text(model, "Not all of it could be taken over", remarks);
+        open_text(model, "Not all of it could be taken over", remarks);
     }
 }
 

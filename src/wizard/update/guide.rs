@@ -1,14 +1,14 @@
 //! Messages to the guide.
 
-use kconfig::{NodeId, SymbolId};
+use kconfig::NodeId;
 
 use super::dialog::{counted, move_within, type_into};
-use super::{dialog, menu, scroll};
+use super::scroll::scroll;
+use super::{dialog, menu};
 use crate::config;
 use crate::wizard::dialog::Dialog;
-use crate::wizard::guide::{Answer, Guide, Question, questions};
-use crate::wizard::items::Items;
-use crate::wizard::jump;
+use crate::wizard::guide::{Answer, Guide, Question};
+use crate::wizard::jump::{self, to_question};
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
@@ -49,7 +49,7 @@ fn go_to_problem(model: &mut Model) {
     let cursor = model.guide.as_ref().map_or(0, |guide| guide.cursor);
     let name = model.errors().nth(cursor).and_then(|problem| problem.symbol.clone());
     match name.and_then(|name| model.schema.tree().symbol(&name)) {
-        Some(symbol) => go_to(model, symbol),
+        Some(symbol) => to_question(model, symbol),
         None => model.say("this is about no single setting; F4 shows all"),
     }
 }
@@ -69,18 +69,6 @@ pub(super) fn paste(model: &mut Model, text: &str) -> bool {
     let items = items.clone();
     dialog::paste_records(model, items, text);
     true
-}
-
-/// The rows as the answer; whether they could be taken.
-pub(super) fn give_rows(model: &mut Model, items: &Items) -> bool {
-    let text = items.text();
-    match config::judge(&model.schema, &model.config, items.symbol, &text) {
-        Some(why) => {
-            model.complain(format!("nothing was added: {why}"));
-            false
-        }
-        None => menu::give(model, &[(items.symbol, text)]),
-    }
 }
 
 /// The rows of the question follow the answer, wherever it was given.
@@ -207,21 +195,6 @@ fn back(model: &mut Model) {
     match previous {
         Some(question) => model.guide = Some(Guide::at(model, Some(question))),
         None => model.say("this is the first question; F4 shows all settings"),
-    }
-}
-
-/// To the question about a setting, or, where the guide does not ask it, to its entry in the menus.
-pub(super) fn go_to(model: &mut Model, symbol: SymbolId) {
-    let is_asked = |question: &Question| match question {
-        Question::Node(node) => model.schema.tree().node(*node).symbol == Some(symbol),
-        Question::Profile => false,
-    };
-    let question = questions(model).into_iter().find(is_asked).filter(|_| model.guide.is_some());
-    if question.is_some() {
-        model.guide = Some(Guide::at(model, question));
-    } else {
-        model.guide = None;
-        jump::to_symbol(model, symbol);
     }
 }
 

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use kconfig::{NodeId, SetError, SymbolId, Tri};
 
 use super::files;
+use super::open::start_guide;
+use super::scroll::scroll;
+use crate::config;
 use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
 use crate::wizard::field_note::notes;
 use crate::wizard::items::Items;
@@ -13,7 +16,8 @@ use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::{MenuPosition, Model};
 use crate::wizard::msg::Msg;
 use crate::wizard::repair::{Repair, lock_reason};
-use crate::wizard::rows::{self, Row, RowKind};
+use crate::wizard::row::{Row, RowKind};
+use crate::wizard::rows;
 use crate::wizard::search::{Index, Search};
 
 pub(super) fn update(model: &mut Model, msg: &Msg) {
@@ -27,7 +31,7 @@ pub(super) fn update(model: &mut Model, msg: &Msg) {
         Msg::Return => jump::back(model),
         Msg::ShowAll => show_all(model),
         Msg::ShowNames => model.show_names = !model.show_names,
-        Msg::Guide => super::start_guide(model),
+        Msg::Guide => start_guide(model),
         Msg::Load | Msg::SaveAs | Msg::SaveMinimal => files::ask(model, msg),
         _ => {
             if let Some(row) = model.row() {
@@ -52,7 +56,7 @@ fn update_row(model: &mut Model, row: &Row, msg: &Msg) {
 
 fn move_cursor(model: &mut Model, msg: &Msg) {
     if let Some(place) = model.places.last_mut() {
-        super::scroll(&mut place.cursor, msg);
+        scroll(&mut place.cursor, msg);
     }
 }
 
@@ -152,6 +156,18 @@ fn reset(model: &mut Model, row: &Row) {
     if model.change(what.clone(), forget).is_ok() {
         model.stay_at(Some(row.node));
         model.say(format!("{}; u undoes it", model.describe(&what)));
+    }
+}
+
+/// The rows as the answer; whether they could be taken.
+pub(super) fn give_rows(model: &mut Model, items: &Items) -> bool {
+    let text = items.text();
+    match config::judge(&model.schema, &model.config, items.symbol, &text) {
+        Some(why) => {
+            model.complain(format!("nothing was added: {why}"));
+            false
+        }
+        None => give(model, &[(items.symbol, text)]),
     }
 }
 

@@ -5,13 +5,19 @@ mod dialog;
 mod files;
 mod guide;
 mod menu;
+mod open;
+mod scroll;
 
-use super::dialog::{Dialog, Pick, PickOption, PickPurpose};
+use super::dialog::Dialog;
 use super::guide::Guide;
 use super::model::Model;
 use super::msg::{Effect, Msg};
 use super::preview::{FilePreview, Tab};
 use crate::input::unify_line_ends;
+
+use open::open_text;
+pub(super) use open::{ask_how, greet, start_guide};
+pub(super) use scroll::settle;
 
 /// Takes one message.
 pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
@@ -30,7 +36,11 @@ pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
 fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
     match msg {
         Msg::Paste(text) => {
-            let typed = dialog::paste(model, &unify_line_ends(&text))?;
+            let text = unify_line_ends(&text);
+            if model.dialogs.is_empty() && guide::paste(model, &text) {
+                return None;
+            }
+            let typed = dialog::paste(model, &text)?;
             return take(model, typed);
         }
         Msg::Save => return files::save(model),
@@ -105,70 +115,4 @@ fn quit(model: &mut Model) -> Option<Effect> {
         return None;
     }
     Some(Effect::Leave)
-}
-
-fn open_text(model: &mut Model, title: &str, lines: Vec<String>) {
-    model.leaving = false;
-    model.dialogs.push(Dialog::Text { title: title.to_owned(), lines, scroll: 0 });
-}
-
-/// What the wizard says first about a file that is not wholly right; saving leaves out what it
-/// could not take.
-pub(super) fn greet(model: &mut Model, lines: Vec<String>) {
-    if !lines.is_empty() {
-        open_text(model, "Look at this first", lines);
-    }
-}
-
-/// Without a file: which way to one.
-pub(super) fn ask_how(model: &mut Model) {
-    let option =
-        |label: &str, value: &str| PickOption { label: label.to_owned(), value: value.to_owned(), current: false };
-    let mut options = vec![option("Guide me: the few questions that a first cluster needs", "guide")];
-    if !model.profiles.is_empty() {
-        options.push(option("Start from a profile or another file", "profile"));
-    }
-    options.push(option("Show me all settings", "menus"));
-    let title = format!("{} does not exist yet", model.file);
-    model.dialogs.push(Dialog::Pick(Pick::new(title, options, PickPurpose::Start)));
-}
-
-/// Asks the questions one after the other.
-pub(super) fn start_guide(model: &mut Model) {
-    model.dialogs.clear();
-    model.guide = Some(Guide::start(model));
-}
-
-/// Takes notice of what drawing has found out: nothing is scrolled further than there are lines.
-pub(super) fn settle(model: &mut Model, below: usize) {
-    let scroll = match (model.dialogs.last_mut(), &mut model.guide) {
-        (
-            Some(
-                Dialog::Details { scroll, .. }
-                | Dialog::Keys { scroll }
-                | Dialog::Text { scroll, .. }
-                | Dialog::Save { scroll, .. }
-                | Dialog::Conflict { scroll, .. }
-                | Dialog::Pasted { scroll, .. }
-                | Dialog::Recover { scroll, .. },
-            ),
-            _,
-        ) => scroll,
-        (Some(Dialog::Preview(preview)), _) => &mut preview.scroll,
-        (Some(Dialog::Repair(repair)), _) => &mut repair.scroll,
-        (None, Some(guide)) => &mut guide.scroll,
-        _ => return,
-    };
-    *scroll = (*scroll).min(below);
-}
-
-/// Scrolls, or moves a cursor, that only the view knows the end of.
-fn scroll(at: &mut usize, msg: &Msg) {
-    match msg {
-        Msg::Move(by) => *at = at.saturating_add_signed(*by).min(100_000),
-        Msg::First => *at = 0,
-        Msg::Last => *at = 100_000,
-        Msg::Select(line) => *at = *line,
-        _ => {}
-    }
 }

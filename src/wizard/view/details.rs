@@ -11,7 +11,8 @@ use super::wrap::{hang, wrap};
 use crate::config;
 use crate::wizard::model::Model;
 use crate::wizard::repair::lock_reason;
-use crate::wizard::rows::{Row, RowKind, rows};
+use crate::wizard::row::{Row, RowKind};
+use crate::wizard::rows::rows;
 
 /// Some symbols of Linux are selected by hundreds of others.
 const MOST_LINKS: usize = 6;

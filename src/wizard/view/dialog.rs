@@ -60,7 +60,7 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
 /// click beside them does nothing.
 pub(super) fn hit(model: &Model, theme: Theme, area: Rect, at: Position) -> Option<Msg> {
     let Some(Dialog::Pick(pick)) = model.dialogs.last() else {
-        return lists::hit(model, theme, area, at).or_else(|| hit_answer(model, area, at));
+        return lists::hit(model, theme, area, at).or_else(|| hit_answer(model, theme, area, at));
     };
     let (size, foot) = measure_pick(pick, area);
     let (list, _) = lists::split(frame_area(size, area), foot);
@@ -69,9 +69,9 @@ pub(super) fn hit(model: &Model, theme: Theme, area: Rect, at: Position) -> Opti
 }
 
 /// The answer of a question in which this cell lies, as it is drawn.
-fn hit_answer(model: &Model, area: Rect, at: Position) -> Option<Msg> {
+fn hit_answer(model: &Model, theme: Theme, area: Rect, at: Position) -> Option<Msg> {
     let mut buffer = Buffer::empty(area);
-    super::view(model, area, &mut buffer);
+    draw(model, theme, model.dialogs.last()?, area, &mut buffer);
     let row: String = (area.left()..area.right()).filter_map(|x| Some(buffer.cell((x, at.y))?.symbol())).collect();
     keymap::hints(model.context()).find_map(|hint| {
         let start = row.find(&answer_text(&hint))?;

@@ -12,10 +12,11 @@ use super::theme::Theme;
 use super::wrap::wrap;
 use super::{details, lists};
 use crate::config::{HOSTS, ProblemLevel};
-use crate::wizard::guide::{Answer, Guide, Question, summary};
+use crate::wizard::guide::{Answer, Guide, Question};
 use crate::wizard::items::Items;
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
+use crate::wizard::questions::summary;
 use crate::wizard::{picture, start_from};
 
 /// Lines wider than this are hard to read.

@@ -9,7 +9,7 @@ use ratatui::widgets::Widget as _;
 use super::text::shorten;
 use super::theme::Theme;
 use crate::wizard::model::Model;
-use crate::wizard::rows::{Row, RowKind};
+use crate::wizard::row::{Row, RowKind};
 
 /// The narrowest column of values.
 const LEAST_VALUE: usize = 12;

@@ -1,0 +1,505 @@
+//! What a restore of etcd would do: a pure function of what the hosts have told, of the backups
+//! that are known and of what the operator wants. Whatever speaks against it is said here, before
+//! anything is stopped.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use semver::Version;
+
+use crate::error::{Error, Result};
+use crate::node::backup::{BackupManifest, ListedBackup};
+use crate::node::etcd_restore::MemberState;
+
+/// From what etcd is to be restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RestoreSource {
+    /// The member that is ahead of all, or else the newest backup.
+    Best,
+    /// A backup on a host, by its name.
+    Backup(String),
+    /// The newest backup on the hosts.
+    NewestBackup,
+    /// A backup that was downloaded.
+    File(PathBuf),
+    /// The member on this host.
+    Member(String),
+}
+
+/// What the operator wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreRequest {
+    /// From what.
+    pub source: RestoreSource,
+    /// Hosts that do not answer and never come back with their data.
+    pub without: Vec<String>,
+    /// Also from a backup when there is something newer.
+    pub older: bool,
+}
+
+/// What is known of a control-plane host.
+#[derive(Debug)]
+pub(super) enum HostView {
+    /// It has a member, or is a place for one.
+    Member(MemberState),
+    /// It is no node yet.
+    NoNode,
+    /// It does not answer.
+    Silent(Error),
+}
+
+/// What everything is decided by.
+#[derive(Debug)]
+pub(super) struct Survey {
+    /// The control-plane hosts, in the order of the inventory.
+    pub(super) hosts: Vec<(String, HostView)>,
+    /// Their backups, as far as they answer.
+    pub(super) backups: Vec<ListedBackup>,
+    /// The archive that the operator named, and what it says of itself.
+    pub(super) file: Option<(PathBuf, BackupManifest)>,
+    /// The cluster's name, and what tells it from others of its name.
+    pub(super) cluster: (String, String),
+    /// The version of Kubernetes that the settings say.
+    pub(super) kubernetes_version: String,
+    /// Since when Secrets are written with a key while an older one is trusted no longer.
+    pub(super) only_key_since: Option<Timestamp>,
+    /// The highest revision that former restores have led to.
+    pub(super) revision: i64,
+}
+
+/// What the content is taken from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PlannedSource {
+    /// Of the members on hosts that are to be restored, the one that is ahead of all once they are
+    /// stopped; or the one on this host.
+    Member(Option<String>),
+    /// A backup on a host.
+    Backup(Box<ListedBackup>),
+    /// A file here.
+    File(PathBuf, Box<BackupManifest>),
+}
+
+/// What is going to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestorePlan {
+    pub(super) source: PlannedSource,
+    /// The hosts of the new members, all of which are stopped and started.
+    pub hosts: Vec<String>,
+    /// The highest revision that is known to have been.
+    pub(super) known: i64,
+    /// What the operator has to know, a line each.
+    pub lines: Vec<String>,
+}
+
+impl PlannedSource {
+    /// In words.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Member(Some(host)) => format!("the member on {host}"),
+            Self::Member(None) => "the member that is ahead of all".to_owned(),
+            Self::Backup(backup) => format!("the backup {}", backup.name),
+            Self::File(path, _) => format!("the backup {}", path.display()),
+        }
+    }
+
+    fn manifest(&self) -> Option<&BackupManifest> {
+        match self {
+            Self::Member(_) => None,
+            Self::Backup(backup) => backup.manifest.as_ref(),
+            Self::File(_, manifest) => Some(manifest),
+        }
+    }
+}
+
+impl Survey {
+    fn members(&self) -> impl Iterator<Item = (&str, &MemberState)> {
+        self.hosts.iter().filter_map(|(name, view)| match view {
+            HostView::Member(state) => Some((name.as_str(), state)),
+            _ => None,
+        })
+    }
+
+    fn with_data(&self) -> impl Iterator<Item = (&str, &MemberState)> {
+        self.members().filter(|(_, state)| state.has_data)
+    }
+
+    fn has_majority(&self) -> bool {
+        self.members().any(|(_, state)| state.has_leader)
+    }
+
+    /// The newest one that can be read.
+    fn newest(&self) -> Option<&ListedBackup> {
+        self.backups.iter().filter(|backup| backup.damage.is_none()).max_by_key(|backup| backup.time)
+    }
+
+    /// Each that does not answer has to be given up in words, because its etcd cannot be stopped.
+    fn require_hosts(&self, without: &[String]) -> Result<()> {
+        if let Some(unknown) = without.iter().find(|name| self.hosts.iter().all(|(host, _)| host != *name)) {
+            let names: Vec<&str> = self.hosts.iter().map(|(host, _)| host.as_str()).collect();
+            return Err(Error::usage(format!("--without {unknown}: no host of the control plane has this name"))
+                .hint(format!("control-plane hosts: {}", names.join(", "))));
+        }
+        for (host, view) in &self.hosts {
+            match (view, without.contains(host)) {
+                (HostView::Silent(why), false) => {
+                    return Err(Error::precondition(format!("{host} does not answer, so its etcd cannot be stopped"))
+                        .evidence(why.message())
+                        .evidence_of(why.evidence_lines())
+                        .hint(format!(
+                            "start {host}; or, when it never comes back with its data: turnup restore --without {host}"
+                        )));
+                }
+                (HostView::Member(_) | HostView::NoNode, true) => {
+                    return Err(Error::usage(format!("--without {host}: it answers, and is not lost"))
+                        .hint("leave it away; a host that is not to be a member any more: turnup reset"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn choose(&self, source: &RestoreSource) -> Result<PlannedSource> {
+        match source {
+            RestoreSource::Best if self.has_majority() => Err(no_loss()),
+            RestoreSource::Best if self.with_data().next().is_some() => Ok(PlannedSource::Member(None)),
+            RestoreSource::Best | RestoreSource::NewestBackup => {
+                let newest = self.newest().cloned().map(|backup| PlannedSource::Backup(Box::new(backup)));
+                newest.ok_or_else(|| {
+                    Error::precondition("no host of the control plane has a backup of etcd that can be read")
+                        .hint("with one that was downloaded: turnup restore --file FILE")
+                })
+            }
+            RestoreSource::Member(host) => {
+                if self.with_data().all(|(name, _)| name != host) {
+                    let names: Vec<&str> = self.with_data().map(|(name, _)| name).collect();
+                    let have = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                    return Err(Error::usage(format!("{host} has no data of etcd"))
+                        .hint(format!("hosts that have some: {have}")));
+                }
+                // One that a majority has left behind may be the only one with the data.
+                if self.members().any(|(name, state)| name == host && state.has_leader) {
+                    return Err(no_loss());
+                }
+                Ok(PlannedSource::Member(Some(host.clone())))
+            }
+            RestoreSource::Backup(name) => {
+                let found = self.backups.iter().find(|backup| backup.name == *name).ok_or_else(|| {
+                    Error::precondition(format!("there is no backup {name}")).hint("turnup backup list")
+                })?;
+                Ok(PlannedSource::Backup(Box::new(found.clone())))
+            }
+            RestoreSource::File(_) => {
+                let file = self.file.clone().map(|(path, manifest)| PlannedSource::File(path, Box::new(manifest)));
+                file.ok_or_else(|| Error::bug("the archive was not read"))
+            }
+        }
+    }
+
+    /// Whose it is, and whether what it has can be read by what runs.
+    fn require_readable(&self, source: &PlannedSource) -> Result<()> {
+        if let PlannedSource::Backup(backup) = source
+            && let Some(damage) = &backup.damage
+        {
+            return Err(Error::precondition(format!("{} is no whole backup", backup.name))
+                .evidence(damage)
+                .hint("use another one: turnup backup list"));
+        }
+        let Some(manifest) = source.manifest() else { return Ok(()) };
+        let what = source.describe();
+        let (name, id) = &self.cluster;
+        if manifest.cluster_id != *id {
+            return Err(Error::precondition(format!("{what} is of another cluster"))
+                .evidence(format!("it is of {} with the authority {:.12}", manifest.cluster, manifest.cluster_id))
+                .evidence(format!("this is {name} with the authority {id:.12}"))
+                .hint("turnup backup list"));
+        }
+        let minor = |text: &str| Version::parse(text).ok().map(|version| (version.major, version.minor));
+        if minor(&manifest.kubernetes_version) > minor(&self.kubernetes_version) {
+            let version = &manifest.kubernetes_version;
+            return Err(Error::precondition(format!("{what} is of Kubernetes {version}"))
+                .evidence(format!("{} may not read all of its objects", self.kubernetes_version))
+                .hint(format!("turnup config set phase2.kubernetes_version={version} && turnup up; then again")));
+        }
+        if let Some(since) = self.only_key_since.filter(|since| manifest.time < *since) {
+            return Err(Error::precondition(format!("Secrets in {what} are encrypted with a key that is distrusted"))
+                .evidence(format!("it is of {}; another key is in use since {since}", manifest.time))
+                .hint("set the former item of encryption-key to trusted in pki/keysets.json; turnup up; then again"));
+        }
+        Ok(())
+    }
+
+    /// Nothing newer may be lost unless the operator says so.
+    fn require_newest(&self, source: &PlannedSource) -> Result<()> {
+        let Some(manifest) = source.manifest() else { return Ok(()) };
+        let what = source.describe();
+        let refuse = |newer: String, instead: String| {
+            let error = Error::precondition(format!("{what} is not the newest that there is"));
+            Err(error.evidence(newer).hint(format!("{instead}; or, to lose what came later: --older")))
+        };
+        if let Some(newest) = self.newest().filter(|newest| newest.time > manifest.time) {
+            let newer = format!("newer: {} of {}", newest.name, newest.time);
+            return refuse(newer, "turnup restore --newest-backup".to_owned());
+        }
+        // With a majority there always is something newer, and to go back is what is wanted.
+        let ahead = self.with_data().find(|(_, state)| state.revision.is_none_or(|of| of > manifest.revision));
+        match ahead.filter(|_| !self.has_majority()) {
+            Some((host, state)) => {
+                let of = state.revision.map_or_else(|| "unknown".to_owned(), |of| of.to_string());
+                let newer = format!("{host} still has data of revision {of}, the backup is of {}", manifest.revision);
+                refuse(newer, "turnup restore".to_owned())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn known_revision(&self) -> i64 {
+        let members = self.members().filter_map(|(_, state)| state.revision);
+        let backups = self.backups.iter().filter_map(|backup| Some(backup.manifest.as_ref()?.revision));
+        members.chain(backups).fold(self.revision, i64::max)
+    }
+
+    fn describe(&self, source: &PlannedSource, hosts: &[String], without: &[String]) -> Vec<String> {
+        let mut lines = vec![format!("etcd is restored from {}, on: {}", source.describe(), hosts.join(", "))];
+        for (host, state) in self.members() {
+            let data = match (state.has_data, state.revision) {
+                (false, _) => "no data".to_owned(),
+                (true, Some(revision)) => format!("data of revision {revision}"),
+                (true, None) => "data; the revision is known when its etcd is stopped".to_owned(),
+            };
+            lines.push(format!("{host}: {data}"));
+        }
+        if let Some(manifest) = source.manifest() {
+            lines.push(format!("everything written after {} is lost (revision {})", manifest.time, manifest.revision));
+        }
+        for (host, _) in self.hosts.iter().filter(|(_, view)| matches!(view, HostView::NoNode)) {
+            lines.push(format!("{host} is no node yet: turnup up makes it a member afterwards"));
+        }
+        for host in without {
+            lines.push(format!("{host} is given up: with its old data it must never run again"));
+        }
+        lines.push("the API is away meanwhile; pods run on; the data of now are put aside on each host".to_owned());
+        lines
+    }
+}
+
+fn no_loss() -> Error {
+    Error::precondition("etcd has its majority and all of its data: no member has to be restored")
+        .hint("turnup status; or, to go back to a backup: turnup restore --newest-backup")
+}
+
+/// What is going to be done, or why not.
+pub(super) fn plan(survey: &Survey, request: &RestoreRequest) -> Result<RestorePlan> {
+    survey.require_hosts(&request.without)?;
+    let hosts: Vec<String> = survey.members().map(|(name, _)| name.to_owned()).collect();
+    if hosts.is_empty() {
+        return Err(Error::precondition("no host of the control plane is a node, so there is no etcd to restore")
+            .hint("turnup up; then: turnup restore --file FILE"));
+    }
+    let source = survey.choose(&request.source)?;
+    survey.require_readable(&source)?;
+    if !request.older {
+        survey.require_newest(&source)?;
+    }
+    let lines = survey.describe(&source, &hosts, &request.without);
+    Ok(RestorePlan { source, hosts, known: survey.known_revision(), lines })
+}
+
+/// Of members that are stopped, the one to take: that of this host, or the one that is ahead of all
+/// others; of equals the first.
+pub(super) fn choose_member(stopped: &[(String, MemberState)], wanted: Option<&str>) -> Result<(String, i64)> {
+    let with_data = stopped.iter().filter(|(_, state)| state.has_data);
+    let known = with_data.filter_map(|(host, state)| Some((host, state.revision?)));
+    let wanted = known.filter(|(host, _)| wanted.is_none_or(|wanted| wanted == *host));
+    let best = wanted.reduce(|best, one| if one.1 > best.1 { one } else { best });
+    best.map(|(host, revision)| (host.clone(), revision)).ok_or_else(|| {
+        Error::precondition("no stopped member has data that can be read").hint("turnup restore --newest-backup")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+    use super::*;
+
+    fn member(revision: Option<i64>, has_leader: bool) -> HostView {
+        HostView::Member(MemberState {
+            directory: "/var/lib/etcd".into(),
+            has_data: true,
+            is_running: revision.is_none() || has_leader,
+            has_leader,
+            revision,
+        })
+    }
+
+    fn empty() -> HostView {
+        HostView::Member(MemberState {
+            directory: "/var/lib/etcd".into(),
+            has_data: false,
+            is_running: false,
+            has_leader: false,
+            revision: None,
+        })
+    }
+
+    fn silent() -> HostView {
+        HostView::Silent(Error::transient("cannot reach h2 over ssh").evidence("Connection timed out"))
+    }
+
+    fn manifest(second: i64, revision: i64) -> BackupManifest {
+        BackupManifest {
+            schema: "turnup.backup/1".into(),
+            cluster: "kube".into(),
+            cluster_id: "0123456789abcdef".into(),
+            host: "h0".into(),
+            time: Timestamp::from_second(second).unwrap(),
+            reason: "interval".into(),
+            kubernetes_version: "1.36.3".into(),
+            etcd_version: "3.6.16".into(),
+            etcd_cluster_id: "5b59e7e2".into(),
+            revision,
+            hash: "1a2b3c4d".into(),
+            keys: 1200,
+            sha256: "0".repeat(64),
+            size: 0,
+        }
+    }
+
+    fn backup(name: &str, second: i64, revision: i64) -> ListedBackup {
+        let manifest = manifest(second, revision);
+        ListedBackup {
+            name: name.into(),
+            host: "h0".into(),
+            time: manifest.time,
+            bytes: 1,
+            manifest: Some(manifest),
+            damage: None,
+        }
+    }
+
+    fn survey(hosts: Vec<HostView>, backups: Vec<ListedBackup>) -> Survey {
+        Survey {
+            hosts: hosts.into_iter().enumerate().map(|(at, view)| (format!("h{at}"), view)).collect(),
+            backups,
+            file: None,
+            cluster: ("kube".into(), "0123456789abcdef".into()),
+            kubernetes_version: "1.36.3".into(),
+            only_key_since: None,
+            revision: 0,
+        }
+    }
+
+    fn ask(survey: &Survey, source: RestoreSource) -> Result<RestorePlan> {
+        plan(survey, &RestoreRequest { source, without: Vec::new(), older: false })
+    }
+
+    fn refused(result: Result<RestorePlan>) -> String {
+        result.unwrap_err().render()
+    }
+
+    #[test]
+    fn one_of_three_is_taken_with_all_it_has() {
+        let survey = survey(vec![empty(), member(Some(700), false), empty()], vec![backup("b", 100, 500)]);
+        let plan = ask(&survey, RestoreSource::Best).unwrap();
+        assert_eq!((plan.source, plan.hosts.len(), plan.known), (PlannedSource::Member(None), 3, 700));
+        insta::assert_snapshot!(plan.lines.join("\n"));
+    }
+
+    #[test]
+    fn none_of_three_is_restored_from_the_newest_backup() {
+        let backups = vec![backup("old", 100, 500), backup("new", 200, 600)];
+        let plan = ask(&survey(vec![empty(), empty(), HostView::NoNode], backups), RestoreSource::Best).unwrap();
+        assert_eq!((plan.source.describe().as_str(), plan.known), ("the backup new", 600));
+        assert_eq!(plan.hosts, ["h0", "h1"], "what is no node has nothing to restart");
+        insta::assert_snapshot!(plan.lines.join("\n"));
+        insta::assert_snapshot!(refused(ask(&survey(vec![empty()], vec![]), RestoreSource::Best)));
+        insta::assert_snapshot!(refused(ask(&survey(vec![HostView::NoNode], vec![]), RestoreSource::Best)));
+    }
+
+    #[test]
+    fn a_majority_is_not_taken_for_a_loss() {
+        let backups = vec![backup("b", 100, 500)];
+        let healthy = survey(vec![member(Some(900), true), member(Some(899), true), empty()], backups);
+        insta::assert_snapshot!(refused(ask(&healthy, RestoreSource::Best)));
+        assert!(ask(&healthy, RestoreSource::Member("h0".into())).is_err());
+        let behind = survey(vec![member(Some(9), true), member(Some(9), true), member(Some(900), false)], vec![]);
+        let behind = ask(&behind, RestoreSource::Member("h2".into())).unwrap();
+        assert_eq!(behind.source, PlannedSource::Member(Some("h2".into())), "it may be the only one with the data");
+        let back = ask(&healthy, RestoreSource::NewestBackup).unwrap();
+        assert_eq!((back.source.describe().as_str(), back.known), ("the backup b", 900), "to go back is allowed");
+    }
+
+    #[test]
+    fn who_does_not_answer_is_given_up_in_words_alone() {
+        let cut = survey(vec![member(Some(700), false), empty(), silent()], vec![]);
+        insta::assert_snapshot!(refused(ask(&cut, RestoreSource::Best)));
+        let without = |name: &str| RestoreRequest {
+            source: RestoreSource::Best,
+            without: vec![name.to_owned(), "h2".into()],
+            older: false,
+        };
+        let given_up = RestoreRequest { without: vec!["h2".into()], ..without("h2") };
+        let plan_without = plan(&cut, &given_up).unwrap();
+        assert_eq!(plan_without.hosts, ["h0", "h1"]);
+        assert!(plan_without.lines.iter().any(|line| line.starts_with("h2 is given up")), "{plan_without:?}");
+        insta::assert_snapshot!(refused(plan(&cut, &without("h1"))));
+        insta::assert_snapshot!(refused(plan(&cut, &without("h7"))));
+    }
+
+    #[test]
+    fn what_is_newer_is_not_lost_without_a_word() {
+        let backups = vec![backup("old", 100, 500), backup("new", 200, 600)];
+        let lost = survey(vec![empty()], backups.clone());
+        let old = || RestoreSource::Backup("old".into());
+        insta::assert_snapshot!(refused(ask(&lost, old())));
+        let allowed = RestoreRequest { source: old(), without: vec![], older: true };
+        assert_eq!(plan(&lost, &allowed).unwrap().known, 600, "its revision is passed over all the same");
+        let survivor = survey(vec![empty(), member(Some(700), false)], backups.clone());
+        insta::assert_snapshot!(refused(ask(&survivor, RestoreSource::NewestBackup)));
+        assert!(ask(&survey(vec![member(None, false)], backups), RestoreSource::NewestBackup).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_before_anything_stops() {
+        let mut file = survey(vec![empty()], vec![]);
+        let of = |file: &mut Survey, manifest: BackupManifest| {
+            file.file = Some(("monday.tar".into(), manifest));
+            refused(ask(file, RestoreSource::File("monday.tar".into())))
+        };
+        let foreign = BackupManifest { cluster_id: "ffff456789abcdef".into(), ..manifest(100, 500) };
+        insta::assert_snapshot!(of(&mut file, foreign));
+        let newer = BackupManifest { kubernetes_version: "1.37.0".into(), ..manifest(100, 500) };
+        insta::assert_snapshot!(of(&mut file, newer));
+        file.only_key_since = Some(Timestamp::from_second(150).unwrap());
+        insta::assert_snapshot!(of(&mut file, manifest(100, 500)));
+        file.file = Some(("monday.tar".into(), manifest(160, 500)));
+        assert!(ask(&file, RestoreSource::File("monday.tar".into())).is_ok());
+        let damaged = ListedBackup {
+            manifest: None,
+            damage: Some("it does not begin with a manifest".into()),
+            ..backup("b", 100, 500)
+        };
+        let survey = survey(vec![empty()], vec![damaged]);
+        insta::assert_snapshot!(refused(ask(&survey, RestoreSource::Backup("b".into()))));
+        assert!(ask(&survey, RestoreSource::NewestBackup).is_err());
+    }
+
+    #[test]
+    fn of_stopped_members_the_one_ahead_is_taken() {
+        let state = |view: HostView| match view {
+            HostView::Member(state) => state,
+            _ => unreachable!(),
+        };
+        let stopped = vec![
+            ("h0".to_owned(), state(member(Some(700), false))),
+            ("h1".to_owned(), state(member(Some(701), false))),
+            ("h2".to_owned(), state(member(Some(701), false))),
+            ("h3".to_owned(), state(empty())),
+        ];
+        assert_eq!(choose_member(&stopped, None).unwrap(), ("h1".to_owned(), 701));
+        assert_eq!(choose_member(&stopped, Some("h0")).unwrap(), ("h0".to_owned(), 700));
+        assert!(choose_member(&stopped, Some("h3")).is_err());
+        assert!(choose_member(&[], None).is_err());
+    }
+}

@@ -1,0 +1,488 @@
+//! `turnup node restore`: this host's member of etcd gets the content of a snapshot, as a member of
+//! a new cluster of etcd.
+//!
+//! The member's own data are never deleted: they are put aside under the id of the restore. What is
+//! on the disk decides what comes next ([`decide`], pure), so that the same command goes on after a
+//! kill. Which snapshot it is and who the members are is the operator's side to say.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic_file::{self, FileMode, sync_directory};
+use crate::error::{Error, Result};
+use crate::exec::Run;
+use crate::failpoint;
+
+use super::backup::{EtcdPrograms, SnapshotContent, read_part};
+use super::layout;
+use super::node_config::{AGENT_UNIT, BACKUP_SERVICE, BACKUP_TIMER, Content, NodeConfig};
+use super::static_pod;
+use super::systemd::{self, systemctl};
+
+/// The static pods in the order in which they are stopped: who writes goes before what is written
+/// to.
+const PODS: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"];
+/// How long a container may take to end by itself: etcd then writes all it has to its database.
+const ORDERLY: &str = "--timeout=60";
+/// For all of them.
+const STOP: Duration = Duration::from_mins(5);
+/// The directory below a member's data that kubelet wants to see before it starts etcd: a member
+/// whose data are gone would take part as if it were new. turnup makes it before the member's first
+/// start, etcdutl with restored data, and nothing else does.
+pub(crate) const MEMBER: &str = "member";
+/// etcd's database below the data directory of a member.
+const DATABASE: &str = "member/snap/db";
+/// The file that holds the id of the last restore that came to its end here.
+const MARK: &str = "restored";
+
+/// This host's member of etcd, as its manifest says.
+pub(crate) struct OwnMember {
+    host: String,
+    /// Where everything of etcd is: on its own disk, or on the host's.
+    directory: PathBuf,
+}
+
+/// How a member stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemberState {
+    /// Where everything of etcd is on the host; its own data are below `data`.
+    pub directory: PathBuf,
+    /// Whether there are data of a member.
+    pub has_data: bool,
+    /// Whether its process runs.
+    pub is_running: bool,
+    /// Whether it knows a leader, and so belongs to a majority.
+    pub has_leader: bool,
+    /// The revision of the last change that it has applied; unknown of one that runs and does not
+    /// answer.
+    pub revision: Option<i64>,
+}
+
+/// What is to be made of a member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RestoreOrder {
+    /// The restore: what is put aside and made carries it in its name.
+    pub id: String,
+    /// The member's name.
+    pub name: String,
+    /// Where the others reach it.
+    pub peer_url: String,
+    /// `name=URL` of all members, with commas between.
+    pub initial_cluster: String,
+    /// What tells this cluster of etcd from any before it.
+    pub token: String,
+    /// By how much the revision is raised above the snapshot's.
+    pub bump: i64,
+    /// Whether the snapshot ends with etcd's own hash; a database that was copied does not.
+    pub has_hash: bool,
+}
+
+/// What a restore has left on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Found {
+    built: bool,
+    aside: bool,
+    data: bool,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Build,
+    PutAside,
+    MoveIn,
+    Mark,
+    /// Something has made data since the old ones were put aside.
+    Refuse,
+}
+
+const fn decide(found: Found) -> Next {
+    match found {
+        Found { built: false, aside: true, data: true } => Next::Mark,
+        Found { built: false, .. } => Next::Build,
+        Found { aside: false, .. } => Next::PutAside,
+        Found { data: false, .. } => Next::MoveIn,
+        Found { .. } => Next::Refuse,
+    }
+}
+
+impl OwnMember {
+    /// That of this host; none where the host is no node of the control plane.
+    pub(crate) fn find() -> Result<Option<Self>> {
+        Ok(NodeConfig::read_applied()?.as_ref().and_then(Self::of))
+    }
+
+    /// That of a host with this node config.
+    pub(crate) fn of(node_config: &NodeConfig) -> Option<Self> {
+        let path = layout::manifest("etcd");
+        let file = node_config.files.iter().find(|file| file.path == path)?;
+        let Content::Yaml(manifest) = &file.content else { return None };
+        let data = Path::new(static_pod::find_flag(manifest, "data-dir")?);
+        Some(Self { host: node_config.node.clone(), directory: data.parent()?.to_owned() })
+    }
+
+    /// Makes the directory without which kubelet does not start etcd ([`MEMBER`]): once, before the
+    /// member's first start.
+    pub(crate) fn admit_first_start(&self) -> Result<()> {
+        let member = self.data().join(MEMBER);
+        if member.is_dir() {
+            return Ok(());
+        }
+        failpoint::around(format_args!("directory {}", member.display()), || -> Result<()> {
+            let owner = fs_err::metadata(&self.directory)?;
+            for path in [self.data(), member.clone()] {
+                fs_err::create_dir_all(&path)?;
+                fs_err::set_permissions(&path, Permissions::from_mode(0o700))?;
+                fs_err::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid()))?;
+            }
+            Ok(sync_directory(&self.directory)?)
+        })
+    }
+
+    /// The same; an error where there is none.
+    pub(crate) fn require() -> Result<Self> {
+        Self::find()?.ok_or_else(|| Error::precondition("this host has no member of etcd").hint("turnup up"))
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// Whatever its manifest says by now: whether something has its data.
+    fn is_running(&self) -> bool {
+        static_pod::runs_with(&format!("--data-dir={}", self.data().display()))
+    }
+
+    /// Changes nothing.
+    pub(crate) fn look(&self, programs: &EtcdPrograms<'_>) -> MemberState {
+        let directory = self.directory.clone();
+        let has_data = self.data().join(DATABASE).is_file();
+        let is_running = self.is_running();
+        let (revision, has_leader) = if is_running {
+            programs.applied_revision().map_or((None, false), |(revision, has_leader)| (Some(revision), has_leader))
+        } else if has_data {
+            // Damaged data are what a restore is for.
+            (programs.snapshot_content(&self.data().join(DATABASE)).ok().map(|content| content.revision), false)
+        } else {
+            (None, false)
+        };
+        MemberState { directory, has_data, is_running, has_leader, revision }
+    }
+
+    /// Stops what writes and what answers, now and at the next boot: the agent and kubelet first,
+    /// which would start the static pods again. Pods of others run on.
+    pub(crate) fn stop(&self) -> Result<()> {
+        for unit in [AGENT_UNIT, BACKUP_TIMER, BACKUP_SERVICE, "kubelet.service"] {
+            if Path::new(&layout::unit_file(unit)).exists() {
+                failpoint::around(format_args!("stop {unit}"), || systemctl(&["disable", "--now", unit]))?;
+            }
+        }
+        for pod in PODS {
+            failpoint::around(format_args!("stop {pod}"), || self.stop_pod(pod))?;
+        }
+        if self.is_running() {
+            return Err(Error::transient("etcd runs on although its container was stopped")
+                .hint("look on the host with: crictl ps --name etcd"));
+        }
+        Ok(())
+    }
+
+    fn stop_pod(&self, pod: &str) -> Result<()> {
+        let crictl = |words: &[&str]| {
+            let run = Run::new(layout::program("crictl")).dir("/").timeout(STOP);
+            run.args(words.iter().copied()).succeed().map(|output| output.stdout)
+        };
+        let label = format!("--label=io.kubernetes.pod.name={pod}-{}", self.host);
+        let found = crictl(&["ps", "--quiet", &label, "--label=io.kubernetes.pod.namespace=kube-system"])?;
+        let ids: Vec<&str> = found.split_whitespace().collect();
+        if ids.is_empty() { Ok(()) } else { crictl(&[&["stop", ORDERLY], &ids[..]].concat()).map(drop) }
+    }
+
+    /// A part of the member's database from this byte on, in base64; empty behind its end. The
+    /// member must be stopped.
+    pub(crate) fn part(&self, offset: u64) -> Result<String> {
+        if self.is_running() {
+            return Err(Error::precondition("etcd runs, so that its database may change while it is read"));
+        }
+        read_part(&self.data().join(DATABASE), offset)
+    }
+
+    /// Where the operator puts the snapshot of a restore.
+    fn snapshot(&self, id: &str) -> PathBuf {
+        self.directory.join(snapshot_name(id))
+    }
+
+    /// What is in the snapshot of a restore.
+    pub(crate) fn check(&self, programs: &EtcdPrograms<'_>, id: &str) -> Result<SnapshotContent> {
+        programs.snapshot_content(&self.snapshot(id))
+    }
+
+    /// Carries out what is left of this order. The member must be stopped.
+    pub(crate) fn restore(&self, programs: &EtcdPrograms<'_>, order: &RestoreOrder) -> Result<()> {
+        if self.is_running() {
+            return Err(Error::precondition("etcd runs, so that its data cannot be exchanged"));
+        }
+        Exchange { directory: &self.directory, programs, order }.carry_out()
+    }
+
+    /// Starts again what was stopped, now and at each boot.
+    pub(crate) fn start(&self, id: &str) -> Result<()> {
+        for unit in ["kubelet.service", BACKUP_TIMER, AGENT_UNIT] {
+            if Path::new(&layout::unit_file(unit)).exists() {
+                failpoint::around(format_args!("start {unit}"), || systemctl(&["enable", "--now", unit]))?;
+            }
+        }
+        systemd::reset_failed(BACKUP_SERVICE);
+        remove_file(&self.snapshot(id))
+    }
+}
+
+/// The name of the snapshot of a restore on a host.
+#[must_use]
+pub(crate) fn snapshot_name(id: &str) -> String {
+    format!("restore-{id}.db")
+}
+
+/// The name of the data of a member that were put aside.
+#[must_use]
+pub(crate) fn aside_name(id: &str) -> String {
+    format!("data-before-{id}")
+}
+
+fn remove_file(path: &Path) -> Result<()> {
+    match fs_err::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The exchange of the data of one member.
+struct Exchange<'a> {
+    directory: &'a Path,
+    programs: &'a EtcdPrograms<'a>,
+    order: &'a RestoreOrder,
+}
+
+impl Exchange<'_> {
+    fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    fn aside(&self) -> PathBuf {
+        self.directory.join(aside_name(&self.order.id))
+    }
+
+    fn built(&self) -> PathBuf {
+        self.directory.join(format!("restore-{}", self.order.id))
+    }
+
+    fn find(&self) -> Found {
+        Found { built: self.built().exists(), aside: self.aside().exists(), data: self.data().exists() }
+    }
+
+    /// Whether this restore came to its end here.
+    fn is_marked(&self) -> bool {
+        fs_err::read_to_string(self.directory.join(MARK)).is_ok_and(|mark| mark.trim() == self.order.id)
+    }
+
+    fn carry_out(&self) -> Result<()> {
+        while !self.is_marked() {
+            let next = decide(self.find());
+            let effect = || match next {
+                Next::Build => self.build(),
+                Next::PutAside => self.put_aside(),
+                Next::MoveIn => self.rename(&self.built(), &self.data()),
+                Next::Mark => Ok(atomic_file::replace(
+                    &self.directory.join(MARK),
+                    self.order.id.as_bytes(),
+                    FileMode::Exact(0o600),
+                )?),
+                Next::Refuse => Err(self.refuse()),
+            };
+            failpoint::around(format_args!("{next:?}"), effect)?;
+        }
+        Ok(())
+    }
+
+    /// A data directory of the new member beside the old one. It gets its name when it is whole.
+    fn build(&self) -> Result<()> {
+        let RestoreOrder { id, name, peer_url, initial_cluster, token, bump, has_hash } = self.order;
+        let half = self.directory.join(format!("restore-{id}.half"));
+        if half.exists() {
+            fs_err::remove_dir_all(&half)?;
+        }
+        let snapshot = self.directory.join(snapshot_name(id)).display().to_string();
+        let flags = [
+            format!("--data-dir={}", half.display()),
+            format!("--name={name}"),
+            format!("--initial-cluster={initial_cluster}"),
+            format!("--initial-advertise-peer-urls={peer_url}"),
+            format!("--initial-cluster-token={token}"),
+            format!("--bump-revision={bump}"),
+            format!("--skip-hash-check={}", !has_hash),
+        ];
+        let words = ["snapshot", "restore", &snapshot, "--mark-compacted"].into_iter();
+        self.programs.utl(&words.chain(flags.iter().map(String::as_str)).collect::<Vec<_>>())?;
+        // etcd has a user of its own, to whom the directory around belongs.
+        let owner = format!("--reference={}", self.directory.display());
+        let half_name = half.display().to_string();
+        Run::new("chown").dir("/").args(["--recursive", &owner, &half_name]).succeed()?;
+        self.rename(&half, &self.built())
+    }
+
+    fn put_aside(&self) -> Result<()> {
+        if self.data().exists() {
+            return self.rename(&self.data(), &self.aside());
+        }
+        // That there was nothing has to be seen later, too.
+        fs_err::create_dir(self.aside())?;
+        Ok(sync_directory(self.directory)?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs_err::rename(from, to)?;
+        Ok(sync_directory(self.directory)?)
+    }
+
+    fn refuse(&self) -> Error {
+        Error::precondition(format!("{} is there although it was put aside", self.data().display()))
+            .evidence(format!("the data of before: {}", self.aside().display()))
+            .hint("see what started etcd meanwhile, and move its data elsewhere; then: turnup restore")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Restores a directory with one file that has the words of the call.
+    const ETCDUTL: &str = r#"#!/bin/sh
+for word in "$@"; do case "$word" in --data-dir=*) dir=${word#--data-dir=};; esac; done
+[ ! -e "$dir" ] || { echo "data-dir $dir not empty" >&2; exit 1; }
+mkdir -p "$dir/member/snap" && echo "$*" >"$dir/member/snap/db"
+"#;
+
+    struct Fake {
+        dir: tempfile::TempDir,
+        utl: String,
+        order: RestoreOrder,
+    }
+
+    impl Fake {
+        fn new(with_data: bool) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let utl = dir.path().join("etcdutl");
+            fs_err::write(&utl, ETCDUTL).unwrap();
+            fs_err::set_permissions(&utl, Permissions::from_mode(0o755)).unwrap();
+            let etcd = dir.path().join("etcd");
+            fs_err::create_dir(&etcd).unwrap();
+            if with_data {
+                fs_err::create_dir_all(etcd.join("data/member/snap")).unwrap();
+                fs_err::write(etcd.join("data/member/snap/db"), "the old ones").unwrap();
+            }
+            let order = RestoreOrder {
+                id: "t1".into(),
+                name: "h0".into(),
+                peer_url: "https://10.0.0.1:2380".into(),
+                initial_cluster: "h0=https://10.0.0.1:2380".into(),
+                token: "turnup-c-t1".into(),
+                bump: 1_000_000_000,
+                has_hash: false,
+            };
+            Self { utl: utl.display().to_string(), dir, order }
+        }
+
+        fn etcd(&self) -> PathBuf {
+            self.dir.path().join("etcd")
+        }
+
+        fn carry_out(&self) -> Result<()> {
+            let programs = EtcdPrograms::with_etcdutl(&self.utl);
+            Exchange { directory: &self.etcd(), programs: &programs, order: &self.order }.carry_out()
+        }
+
+        /// One effect, or half of one, and then the machine is gone.
+        fn step(&self, is_cut: bool) {
+            let programs = EtcdPrograms::with_etcdutl(&self.utl);
+            let exchange = Exchange { directory: &self.etcd(), programs: &programs, order: &self.order };
+            match decide(exchange.find()) {
+                // Killed within it: etcdutl leaves a half.
+                Next::Build if is_cut => fs_err::create_dir_all(self.etcd().join("restore-t1.half/member")).unwrap(),
+                Next::Build => exchange.build().unwrap(),
+                Next::PutAside => exchange.put_aside().unwrap(),
+                Next::MoveIn => exchange.rename(&exchange.built(), &exchange.data()).unwrap(),
+                _ => {}
+            }
+        }
+
+        fn require_restored(&self, with_data: bool) {
+            let etcd = self.etcd();
+            let db = fs_err::read_to_string(etcd.join("data").join(DATABASE)).unwrap();
+            assert!(db.starts_with("snapshot restore ") && db.contains("--bump-revision=1000000000"), "{db}");
+            assert!(db.contains("--skip-hash-check=true") && db.contains("--mark-compacted"), "{db}");
+            let old = fs_err::read_to_string(etcd.join("data-before-t1").join(DATABASE));
+            assert_eq!(old.ok().as_deref(), with_data.then_some("the old ones"), "never deleted");
+            let mut names: Vec<String> = fs_err::read_dir(&etcd)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            assert_eq!(names, ["data", "data-before-t1", MARK]);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn killed_wherever_it_ends_the_same_and_deletes_no_data(
+            with_data: bool,
+            cuts in proptest::collection::vec(any::<bool>(), 0..6),
+        ) {
+            let fake = Fake::new(with_data);
+            for is_cut in cuts {
+                fake.step(is_cut);
+            }
+            fake.carry_out().unwrap();
+            fake.require_restored(with_data);
+            // What runs since is not touched by a second call.
+            fs_err::write(fake.etcd().join("data/member/new"), "since").unwrap();
+            fake.carry_out().unwrap();
+            prop_assert!(fake.etcd().join("data/member/new").exists());
+        }
+    }
+
+    #[test]
+    fn data_that_something_made_meanwhile_are_not_overwritten() {
+        let fake = Fake::new(true);
+        fake.step(false);
+        fake.step(false);
+        fs_err::create_dir_all(fake.etcd().join("data/member")).unwrap();
+        let error = fake.carry_out().unwrap_err().render();
+        assert!(error.contains("is there although it was put aside"), "{error}");
+        assert!(fake.etcd().join("data/member").is_dir());
+    }
+
+    #[test]
+    fn a_second_restore_puts_the_data_of_the_first_aside() {
+        let mut fake = Fake::new(true);
+        fake.carry_out().unwrap();
+        fake.order.id = "t2".into();
+        fake.carry_out().unwrap();
+        let first = fs_err::read_to_string(fake.etcd().join("data-before-t2").join(DATABASE)).unwrap();
+        assert!(first.contains("restore-t1.half"), "{first}");
+        assert!(fake.etcd().join("data-before-t1").join(DATABASE).exists());
+    }
+}
