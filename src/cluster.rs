@@ -53,7 +53,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::artifacts::{ResolvedArtifacts, Sources};
 use crate::cloud::{Spec, Target};
 use crate::component::ComponentOverrides;
-use crate::config::{Assignment, Network, Settings, TreeSource, refuse};
+use crate::config::{Assignment, Network, Settings, TreeSource};
 use crate::doctor::{Goal, Subject};
 use crate::document::{self, Document, Found};
 use crate::error::{Context as _, Error, Result};
@@ -171,23 +171,13 @@ impl Cluster {
         Self::with_store(settings, source, state_dir, Store::at)
     }
 
-    /// The cluster as it would be with nothing done yet: `imagine` makes its directory.
-    pub fn imagined(
-        settings: &Settings,
-        source: TreeSource,
-        state_dir: &Path,
-        imagine: impl FnOnce(PathBuf) -> Store,
-    ) -> Result<Self> {
-        require_acted_on(settings)?;
-        Self::with_store(settings, source, state_dir, imagine)
-    }
-
     /// The cluster as it would become: its directory is read, and what is written stays in memory.
     pub fn shadow(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
         Self::with_store(settings, source, state_dir, Store::shadow)
     }
 
-    fn with_store(
+    /// The cluster with another kind of directory, which `store` makes.
+    pub fn with_store(
         settings: &Settings,
         source: TreeSource,
         state_dir: &Path,
@@ -387,14 +377,6 @@ fn own_version(exe: &Path) -> Result<(String, u64)> {
     }
     let version = (crate::artifacts::Digest::of_file(exe)?.to_string(), fs_err::metadata(exe)?.len());
     Ok(VERSION.get_or_init(|| version).clone())
-}
-
-/// What this version asks for and cannot do yet is refused: doing less than the file says would be
-/// worse.
-fn require_acted_on(settings: &Settings) -> Result<()> {
-    let unused = settings.unused();
-    let remedy = || format!("turnup config unset {}", unused.join(" "));
-    refuse(settings.path(), &settings.check_unused()).map_err(|error| error.hint(remedy()))
 }
 
 impl ClusterSettings {

@@ -121,7 +121,7 @@ pub(super) fn make(global: &Global, printer: Option<&Printer>) -> Result<Plan> {
             printer.remark(&format!("notice: {}", warning.line(&global.config)));
         }
     }
-    verdict.into_result(&settings, &global.config)?;
+    verdict.into_result(&global.config)?;
     // As `up` is refused while one is under way; the configuration is not to blame.
     restore::require_none(&Store::at(global.state_dir.join(settings.get("phase1.cluster_name")?)))?;
     Plan::make(&settings, &source, &global.state_dir)

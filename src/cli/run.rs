@@ -85,7 +85,7 @@ fn open_checked(global: &Global, purpose: Purpose) -> Result<Arc<Cluster>> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
     let settings = global.settings(&source)?;
-    Verdict::of(&settings, &source, &global.state_dir, purpose).into_result(&settings, &global.config)?;
+    Verdict::of(&settings, &source, &global.state_dir, purpose).into_result(&global.config)?;
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
 }
 

@@ -124,10 +124,9 @@ pub(crate) struct Dns {
     pub(crate) ttl: u32,
 }
 
-/// The etcd clusters, their members and the members' volumes.
+/// The members of etcd and their volumes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Etcd {
-    pub(crate) clusters: Vec<String>,
     pub(crate) members: Vec<String>,
     pub(crate) volume: CloudVolume,
 }
@@ -300,7 +299,6 @@ impl Spec {
             ssh: access(settings)?,
             dns: dns(settings)?,
             etcd: Etcd {
-                clusters: etcd_clusters(settings)?,
                 members: control_plane.values().map(|host| host.member.clone()).collect(),
                 volume: CloudVolume {
                     size_gb: settings.get_number("phase1.etcd_volume.size_gb")?,
@@ -460,11 +458,6 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, C
         (one.name, group)
     };
     Ok(asked.into_iter().map(group).collect())
-}
-
-fn etcd_clusters(settings: &Settings) -> Result<Vec<String>> {
-    let events = settings.get_bool("phase2.etcd.events_cluster")?;
-    Ok(std::iter::once("main").chain(events.then_some("events")).map(str::to_owned).collect())
 }
 
 fn api(settings: &Settings, cluster: &str) -> Result<Api> {

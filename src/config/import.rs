@@ -143,25 +143,8 @@ pub fn import_anywhere(text: &str, schema: &Arc<Schema>) -> Result<Imported, Str
             break;
         }
     }
-    let mut fates: Vec<(String, Fate)> = fates.into_iter().filter_map(|(name, fate)| Some((name, fate?))).collect();
-    leave_out_unused(&mut settings, &mut fates);
+    let fates: Vec<(String, Fate)> = fates.into_iter().filter_map(|(name, fate)| Some((name, fate?))).collect();
     Ok(Imported { settings, fates })
-}
-
-/// What is not implemented stays at its default: `turnup up` would refuse another value.
-fn leave_out_unused(settings: &mut Settings, fates: &mut [(String, Fate)]) {
-    let unused: Vec<String> = settings.unused().into_iter().map(str::to_owned).collect();
-    let names: Vec<&str> = unused.iter().map(String::as_str).collect();
-    if settings.unset(&names).is_err() {
-        return;
-    }
-    for (_, fate) in fates {
-        if let Fate::Kept { to, .. } = fate
-            && unused.contains(to)
-        {
-            *fate = Fate::Refused { to: to.clone(), why: "not implemented in this version".to_owned() };
-        }
-    }
 }
 
 /// What two old settings say about one list is in it together.

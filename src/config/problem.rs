@@ -75,6 +75,10 @@ impl Problem {
     }
 }
 
+/// What to do where a file has mistakes.
+pub const CORRECT: &str =
+    "correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME";
+
 /// One error that lists all problems that make a configuration unusable; nothing when none does.
 /// `path` is its file.
 pub fn refuse(path: &Path, problems: &[Problem]) -> Result<()> {
@@ -87,6 +91,5 @@ pub fn refuse(path: &Path, problems: &[Problem]) -> Result<()> {
             many.iter().fold(error, |error, problem| error.evidence(problem.line(path)))
         }
     };
-    Err(error
-        .hint("correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME"))
+    Err(error.hint(CORRECT))
 }

@@ -51,8 +51,6 @@ pub struct Rule {
     pub effect: Option<ChangeEffect>,
     /// A value that would do.
     pub example: Option<String>,
-    /// What is asked for, and this version does nothing with.
-    pub unused: Option<Unused>,
     /// The guided wizard asks it: a first cluster needs an answer, or is better for one.
     pub guided: Option<Guided>,
     /// It may be empty until the cluster is to be turned up.
@@ -69,38 +67,6 @@ pub struct Rule {
 
 /// The symbol whose value is the target.
 pub const TARGET: &str = "phase1.cloud_provider";
-
-/// Values that are not implemented in this version: `unused = VALUE, … on TARGET, …`, where either
-/// part may be left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unused {
-    /// These values alone; all but the default when there are none.
-    pub values: Vec<String>,
-    /// On these targets alone; on all when there are none.
-    pub targets: Vec<String>,
-}
-
-impl Unused {
-    fn parse(text: &str) -> Self {
-        let spaced = format!(" {text} ");
-        let (values, targets) = spaced.split_once(" on ").unwrap_or((&spaced, ""));
-        Self { values: words(values), targets: words(targets) }
-    }
-
-    fn is_on(&self, target: &str) -> bool {
-        self.targets.is_empty() || self.targets.iter().any(|one| one == target)
-    }
-
-    fn is_all_on(&self, target: &str) -> bool {
-        self.values.is_empty() && self.is_on(target)
-    }
-
-    /// Whether this version does nothing with this value on this target.
-    #[must_use]
-    pub fn covers(&self, value: &str, target: &str) -> bool {
-        self.is_on(target) && (self.values.is_empty() || self.values.iter().any(|one| one == value))
-    }
-}
 
 /// Where the guided wizard asks: `guided`, or `guided = TARGET, …`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -204,7 +170,6 @@ impl Schema {
             secret: false,
             effect: None,
             example: None,
-            unused: None,
             guided: None,
             required: false,
             was: Vec::new(),
@@ -234,27 +199,6 @@ impl Schema {
     #[must_use]
     pub const fn is_foreign(&self) -> bool {
         self.foreign
-    }
-
-    /// Whether this version acts on a setting at all, on this target.
-    #[must_use]
-    pub fn acts_on(&self, name: &str, target: &str) -> bool {
-        let unused = |symbol| self.rule(symbol).unused.as_ref();
-        self.tree.symbol(name).is_some_and(|symbol| !unused(symbol).is_some_and(|unused| unused.is_all_on(target)))
-    }
-
-    /// Why `turnup up` refuses a value that is not the default, on this target; nothing where this
-    /// version acts on it.
-    #[must_use]
-    pub fn why_unused(&self, symbol: SymbolId, value: &str, target: &str) -> Option<String> {
-        let unused = self.rule(symbol).unused.as_ref()?;
-        let name = self.name(symbol);
-        let place = if unused.targets.is_empty() { String::new() } else { format!(" on the target {target}") };
-        if unused.is_all_on(target) {
-            return Some(format!("{name}: not implemented in this version{place}: only the default is accepted"));
-        }
-        let refused = unused.covers(value, target);
-        refused.then(|| format!("{name}: {value} can be configured, but not turned up{place} by this version"))
     }
 
     /// Whether a value of this setting takes more than turnup brings.
@@ -364,7 +308,6 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
     match annotation.key.as_str() {
         "format" => rule.format = Some(value.parse()?),
         "was" if !value.is_empty() => rule.was.push(value.to_owned()),
-        "unused" => rule.unused = Some(Unused::parse(value)),
         "guided" => rule.guided = Some(Guided { targets: words(value) }),
         "secret" if value.is_empty() => rule.secret = true,
         "required" if value.is_empty() => rule.required = true,
@@ -385,10 +328,8 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         }
         other if rule.relations.read(other, value)? => {}
         other => {
-            let known = [
-                "format", "field", "default", "secret", "example", "changes", "unused", "guided", "required", "was",
-                "sets",
-            ];
+            let known =
+                ["format", "field", "default", "secret", "example", "changes", "guided", "required", "was", "sets"];
             let advice = suggestion(other, known.into_iter().chain(Relations::KEYS));
             return Err(format!("`{other}` is no structured comment{advice}"));
         }
@@ -472,13 +413,14 @@ mod tests {
     #[test]
     fn refuses_wrong_structured_comments_with_their_place() {
         let error = load(
-            "#: format = cdir\nconfig a\n\tstring \"A\"\n\n#: chages = none\n#: secret = y\nconfig b\n\tbool \"B\"\n",
+            "#: format = cdir\nconfig a\n\tstring \"A\"\n\n#: chages = none\n#: secret = y\n#: unused\nconfig b\n\tbool \"B\"\n",
         );
         insta::assert_snapshot!(error.unwrap_err().render(), @r"
         error: the Kconfig tree cannot be used
           | Kconfig:1:1: `cdir` is no format; did you mean `cidr`?
           | Kconfig:5:1: `chages` is no structured comment; did you mean `changes`?
           | Kconfig:6:1: `secret` takes no value
+          | Kconfig:7:1: `unused` is no structured comment
         ");
     }
 

@@ -293,18 +293,6 @@ impl Settings {
         self.get(TARGET).unwrap_or_default()
     }
 
-    /// The settings that are not implemented and differ from their defaults.
-    #[must_use]
-    pub fn unused(&self) -> Vec<&str> {
-        let differs = |setting: &&Setting| setting.written && setting.value != setting.default;
-        let target = self.target();
-        let refused = |setting: &&Setting| {
-            let symbol = self.schema.tree().symbol(&setting.name);
-            symbol.is_some_and(|symbol| self.schema.why_unused(symbol, &setting.value, &target).is_some())
-        };
-        self.values.values().filter(differs).filter(refused).map(|setting| setting.name.as_str()).collect()
-    }
-
     /// Sets one value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<Vec<SettingChange>> {
         self.set_all(&[(name, value)])

@@ -441,19 +441,6 @@ fn settings_together_can_be_wrong() {
     bare.set_all(&[("phase1.cloud_provider", "baremetal"), ("phase2.pod_cidr", "10.117.0.0/16")]).unwrap();
 }
 
-/// `list`, `show` and the wizard tell defaults as what holds.
-#[test]
-fn the_default_of_a_setting_that_does_nothing_yet_promises_nothing() {
-    let schema = ours();
-    let defaults = Settings::from_defaults(schema.clone());
-    for (id, symbol) in schema.tree().symbols() {
-        if schema.rule(id).unused.as_ref().is_some_and(|unused| unused.values.is_empty()) {
-            let value = defaults.get(&symbol.name).unwrap();
-            assert!(["", "n", "0", "[]"].contains(&value.as_str()), "{}={value}", symbol.name);
-        }
-    }
-}
-
 proptest::proptest! {
     /// C05: quotes, pipes, backslashes, `$` and everything else survive.
     #[test]

@@ -1,5 +1,5 @@
-//! What is right in itself and yet not enough for `turnup up`: files that are not there, settings
-//! that are not implemented. Looks whether files are there; reads none of them.
+//! What is right in itself and yet not enough for `turnup up`: files that are not there. Looks
+//! whether files are there; reads none of them.
 
 use std::path::Path;
 
@@ -11,18 +11,6 @@ use super::{Problem, Settings};
 use crate::error::Error;
 
 impl Settings {
-    /// An error for each setting because of which `turnup up` of this version would refuse the
-    /// configuration.
-    #[must_use]
-    pub fn check_unused(&self) -> Vec<Problem> {
-        let target = self.target();
-        let refused = self.unused().into_iter().filter_map(|name| {
-            let why = self.schema().why_unused(self.schema().find(name).ok()?, &self.get(name).ok()?, &target)?;
-            Some(self.located(Problem::error(why).about(name)))
-        });
-        refused.collect()
-    }
-
     /// A notice where the next minor version of Kubernetes does not have these feature gates, which
     /// a file that the setting names has.
     #[must_use]

@@ -38,7 +38,6 @@ impl Verdict {
     pub fn of(settings: &Settings, source: &TreeSource, state_dir: &Path, purpose: Purpose) -> Self {
         let mut problems = settings.check();
         problems.extend(settings.check_files(Path::new("")));
-        problems.extend(settings.check_unused());
         let is_right = problems.iter().all(|problem| problem.level != ProblemLevel::Error);
         let shadow = is_right.then(|| Cluster::shadow(settings, source.clone(), state_dir));
         problems.extend(shadow.as_ref().and_then(|cluster| find_old_gates(settings, cluster.as_ref().ok()?)));
@@ -48,14 +47,11 @@ impl Verdict {
     }
 
     /// An error when the configuration cannot be used; `path` is its file.
-    pub fn into_result(self, settings: &Settings, path: &Path) -> Result<()> {
+    pub fn into_result(self, path: &Path) -> Result<()> {
         if let Some(error) = self.refusal {
             return Err(error);
         }
-        refuse(path, &self.problems).map_err(|error| match self.remedy(settings) {
-            Some(remedy) => error.hint(remedy),
-            None => error,
-        })
+        refuse(path, &self.problems)
     }
 
     /// What a run would not do although it is asked for, and what will be refused after the next
@@ -67,16 +63,6 @@ impl Verdict {
             problem.level == ProblemLevel::Notice && (is_of_gates || about.is_some_and(|name| schema.needs_more(name)))
         };
         self.problems.iter().filter(counts)
-    }
-
-    /// The command that mends all of it, where one does: no setting that this version does not act
-    /// on has another value then.
-    #[must_use]
-    pub fn remedy(&self, settings: &Settings) -> Option<String> {
-        let errors = self.problems.iter().filter(|problem| problem.level == ProblemLevel::Error);
-        let unused = settings.unused();
-        let all = errors.clone().all(|problem| problem.symbol.as_deref().is_some_and(|name| unused.contains(&name)));
-        (all && !unused.is_empty()).then(|| format!("turnup config unset {}", unused.join(" ")))
     }
 }
 

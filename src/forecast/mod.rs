@@ -219,7 +219,7 @@ impl Forecast {
 /// one that is there.
 fn imagine(settings: &Settings, source: &TreeSource, state_dir: &Path, real: Option<&Path>) -> Result<Arc<Cluster>> {
     let store = |dir: PathBuf| Store::imagined(dir.clone(), real.map_or(dir, Path::to_owned), is_taken_over);
-    Cluster::imagined(settings, source.clone(), state_dir, store).map(Arc::new)
+    Cluster::with_store(settings, source.clone(), state_dir, store).map(Arc::new)
 }
 
 /// Hosts of a cloud before it has made them.

@@ -32,9 +32,8 @@ impl Forecast {
     /// Which settings decide which values of a node, found by trial.
     pub fn origins(&self, settings: &Settings, node: &str) -> Result<Origins> {
         let mut search = Search::new(self, settings, node);
-        let acts = |setting: &Setting| settings.schema().acts_on(&setting.name, &settings.target());
         let mut later = Vec::new();
-        for Setting { name, .. } in settings.list().into_iter().filter(acts) {
+        for Setting { name, .. } in settings.list() {
             let mut values = search.values(&name)?;
             // Where the tree says where it goes, it goes there, and rarely elsewhere.
             if settings.destinations(&name)?.is_empty() {

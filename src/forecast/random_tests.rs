@@ -216,9 +216,7 @@ fn draw(random: &mut Random, source: &TreeSource, pool: &Pool<'_>, wrong: &mut V
             let is_drawn = setting.visible && setting.prompt.is_some() && setting.name != TARGET;
             is_drawn && (pool.files.is_some() || !is_file(setting))
         };
-        let asked: Vec<&Setting> = list.iter().filter(is_asked).collect();
-        let asked = asked.into_iter().filter(|setting| settings.schema().acts_on(&setting.name, target));
-        let mut asked = asked.cloned().collect::<Vec<_>>();
+        let mut asked: Vec<Setting> = list.iter().filter(is_asked).cloned().collect();
         // Files are few among so many.
         if pool.files.is_some() && random.below(4) == 0 {
             asked.retain(is_file);
@@ -244,7 +242,6 @@ fn draw(random: &mut Random, source: &TreeSource, pool: &Pool<'_>, wrong: &mut V
 fn judge(settings: &Settings, source: &TreeSource, dir: &Path, wrong: &mut Vec<String>) -> bool {
     let mut problems = settings.check();
     problems.extend(settings.check_files(dir));
-    problems.extend(settings.check_unused());
     if problems.iter().any(|problem| problem.level == ProblemLevel::Error) {
         return false;
     }

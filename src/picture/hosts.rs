@@ -89,15 +89,15 @@ impl HostSet {
 pub(super) fn of_cloud(spec: &Spec, site: &Site) -> Layout {
     let mut layout = Layout::default();
     for (name, host) in &spec.control_plane {
-        let volume = |etcd: &String| PicturedDisk {
-            what: format!("etcd {etcd} {}", host.member),
+        let volume = PicturedDisk {
+            what: format!("etcd main {}", host.member),
             size_gb: spec.etcd.volume.size_gb,
             kind: spec.etcd.volume.kind.clone(),
         };
         let hosts = HostSet {
             machine_type: Some(host.machine_type.clone()),
             disk: Some(root_disk(host.disk_gb, &host.disk_type)),
-            etcd: spec.etcd.clusters.iter().map(volume).collect(),
+            etcd: vec![volume],
             public_address: Some(site.public_control_plane),
             ..HostSet::new(name, Role::ControlPlane)
         };
@@ -205,7 +205,7 @@ pub(super) fn disks(spec: &Spec) -> BTreeMap<(&str, u32), u32> {
         *count.entry((group.disk_type.as_str(), group.disk_gb)).or_default() += group.size;
     }
     let volume = &spec.etcd.volume;
-    let members = spec.etcd.members.len() * spec.etcd.clusters.len();
-    *count.entry((volume.kind.as_str(), volume.size_gb)).or_default() += u32::try_from(members).unwrap_or(u32::MAX);
+    *count.entry((volume.kind.as_str(), volume.size_gb)).or_default() +=
+        u32::try_from(spec.etcd.members.len()).unwrap_or(u32::MAX);
     count
 }

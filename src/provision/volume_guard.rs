@@ -107,9 +107,6 @@ impl DataLoss {
         }
         if reason == "delete_because_each_key" && is_ours(address) {
             loss.settings.insert("phase1.control_plane.count", None);
-            if address.contains("[\"events-") {
-                loss.settings.insert("phase2.etcd.events_cluster", None);
-            }
         }
         Some(loss)
     }
@@ -341,7 +338,7 @@ mod tests {
                 Verb::Replace,
             ),
             DataLoss::find(
-                &moved("google_compute_disk.etcd[\"events-d\"]", disk, &gone, "delete_because_each_key"),
+                &moved("google_compute_disk.etcd[\"main-d\"]", disk, &gone, "delete_because_each_key"),
                 Verb::Delete,
             ),
         ];

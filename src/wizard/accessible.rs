@@ -19,9 +19,8 @@ use super::msg::{Effect, Msg};
 use super::questions::summary;
 use super::start_from;
 use super::update::{start_guide, update};
-use super::verdict::judge_values;
 use super::view;
-use crate::config::{HOSTS, ProblemLevel, Schema, merge_hosts, read_hosts};
+use crate::config::{self, HOSTS, ProblemLevel, Schema, merge_hosts, read_hosts};
 use crate::error::{Context as _, Error, Result};
 use crate::terminal;
 
@@ -85,7 +84,7 @@ impl Conversation<'_> {
     fn end(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<End> {
         loop {
             // `turnup config set` takes what is only not enough yet, and so do answers of a script.
-            let known = judge_values(&model.schema, &model.config);
+            let known = config::check(&model.schema, &model.config);
             let misfits = known.iter().any(|problem| problem.level == ProblemLevel::Error);
             check(model, files);
             self.tell_summary(model)?;

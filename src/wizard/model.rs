@@ -15,7 +15,7 @@ use super::keymap::KeyContext;
 use super::preset::Preset;
 use super::row::Row;
 use super::search::Index;
-use super::verdict::{LastCheck, judge_values};
+use super::verdict::LastCheck;
 use crate::config::{self, Problem, ProblemLevel, Schema, TARGET};
 use crate::picture::Picture;
 
@@ -202,7 +202,7 @@ impl Model {
     /// Computes again what follows from the answers.
     pub(super) fn answered(&mut self) {
         self.revision += 1;
-        self.problems = judge_values(&self.schema, &self.config);
+        self.problems = config::check(&self.schema, &self.config);
         let remaining = self.verdict.iter().flat_map(|verdict| verdict.remaining(&self.schema, &self.config));
         for problem in remaining {
             if !self.problems.contains(&problem) {

@@ -148,7 +148,7 @@ fn ask(model: &Model, node: NodeId) -> Answer {
             let Some(words) = format.and_then(|format| format.words()) else {
                 return Answer::Text(LineEdit::selected(current));
             };
-            words.iter().map(|word| option_of(model, symbol, word, current)).collect()
+            words.iter().map(|word| PickOption::word(word, current)).collect()
         }
         RowKind::Menu | RowKind::Comment => return Answer::Nothing,
     };
@@ -164,14 +164,6 @@ fn ask_profile(model: &Model) -> Answer {
 fn options_of(options: Vec<PickOption>) -> Answer {
     let cursor = options.iter().position(|option: &PickOption| option.current).unwrap_or(0);
     Answer::Options { options, cursor }
-}
-
-/// A possible answer, with a word about one that this version cannot do yet.
-pub(super) fn option_of(model: &Model, symbol: SymbolId, word: &str, current: &str) -> PickOption {
-    let unused = model.schema.rule(symbol).unused.as_ref();
-    let unused = unused.is_some_and(|unused| !unused.values.is_empty() && unused.covers(word, model.target()));
-    let label = if unused { format!("{word} (this version cannot turn it up yet)") } else { word.to_owned() };
-    PickOption { label, value: word.to_owned(), current: word == current }
 }
 
 fn switch_option(tri: Tri, now: Tri) -> PickOption {

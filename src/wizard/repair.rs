@@ -4,8 +4,7 @@
 use kconfig::{Config, SymbolId, SymbolType, Tri, explain};
 
 use super::model::Model;
-use super::verdict::judge_values;
-use crate::config::{Problem, ProblemLevel};
+use crate::config::{self, Problem, ProblemLevel};
 
 /// The dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +78,7 @@ fn effects(model: &Model, steps: &[(SymbolId, String)]) -> Vec<String> {
         return Vec::new();
     }
     let is_new = |problem: &Problem| problem.level == ProblemLevel::Error && !model.problems.contains(problem);
-    let wrong = judge_values(&model.schema, &after).into_iter().filter(is_new);
+    let wrong = config::check(&model.schema, &after).into_iter().filter(is_new);
     let mut lines: Vec<String> = wrong.map(|problem| format!("! {}", problem.message)).collect();
     let changes = after.changes(&model.config);
     let others = changes.iter().filter(|change| !steps.iter().any(|(symbol, _)| *symbol == change.symbol));

@@ -25,8 +25,6 @@ pub(super) struct Row {
     pub(super) new: bool,
     /// Whether it is shown only because everything is.
     pub(super) hidden: bool,
-    /// Whether this version acts on its default only.
-    pub(super) idle: bool,
 }
 
 /// What a line stands for.

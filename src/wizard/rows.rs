@@ -106,7 +106,6 @@ fn row(model: &Model, id: NodeId, depth: usize) -> Option<Row> {
         wrong: false,
         new: false,
         hidden: false,
-        idle: false,
     };
     Some(match (node.kind, node.symbol, node.choice) {
         (NodeKind::Menu, ..) => Row { submenu: true, ..plain },
@@ -147,8 +146,7 @@ pub(super) fn members(model: &Model, choice: ChoiceId) -> Vec<PickOption> {
 }
 
 fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
-    let idle = !model.schema.acts_on(model.schema.name(symbol), model.target());
-    let plain = Row { new: model.is_new(symbol), idle, ..plain };
+    let plain = Row { new: model.is_new(symbol), ..plain };
     let kind = model.schema.tree().get(symbol).kind;
     let value = model.config.value(symbol);
     let node = model.schema.tree().node(plain.node);

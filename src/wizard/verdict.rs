@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use kconfig::{Config, SymbolId};
+use kconfig::Config;
 
-use crate::config::{self, Problem, ProblemLevel, Schema, Settings};
+use crate::config::{Problem, Schema, Settings};
 
 /// The one check; the wizard is given it, because it knows no phases.
 pub(crate) type ConfigurationCheck = Arc<dyn Fn(&Settings) -> Vec<Problem> + Send + Sync>;
@@ -47,32 +47,4 @@ impl LastCheck {
 fn value_of(schema: &Schema, config: &Config<'_>, problem: &Problem) -> Option<String> {
     let symbol = schema.tree().symbol(problem.symbol.as_deref()?)?;
     Some(config.value(symbol).to_owned())
-}
-
-/// What values alone tell, without any phase.
-pub(super) fn judge_values(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
-    let mut problems = config::check(schema, config);
-    problems.extend(judge_unused(schema, config));
-    problems
-}
-
-/// The answers because of which this version refuses the configuration.
-pub(super) fn judge_unused(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
-    if schema.is_foreign() {
-        return Vec::new();
-    }
-    let target = schema.tree().symbol(config::TARGET).map_or("", |symbol| config.value(symbol));
-    let judge = |symbol: SymbolId| {
-        schema.rule(symbol).unused.as_ref()?;
-        let value = config.value(symbol);
-        let changed = config.is_written(symbol) && config.default_value(symbol) != value;
-        let why = schema.why_unused(symbol, value, target).filter(|_| changed)?;
-        Some(Problem {
-            level: ProblemLevel::Error,
-            symbol: Some(schema.name(symbol).to_owned()),
-            at: None,
-            message: why,
-        })
-    };
-    schema.tree().symbols().filter_map(|(symbol, _)| judge(symbol)).collect()
 }

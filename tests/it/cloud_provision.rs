@@ -75,13 +75,6 @@ impl Site {
         Self { name, ..site }
     }
 
-    /// With three control-plane hosts behind a bastion, and one etcd.
-    fn of_three(target: &str) -> Self {
-        let site = Self::new(target, "ha-private");
-        site.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
-        site
-    }
-
     fn run(&self, args: &[&str]) -> Outcome {
         let path = format!("{}:{}", self.test_env.path("bin").display(), std::env::var("PATH").unwrap());
         finish(self.test_env.command(args).env("PATH", path))
@@ -273,7 +266,7 @@ fn what_hosts_would_fetch_in_vain_is_named_before_anything_is_made() {
 
 /// Hosts without public addresses behind a bastion and load balancers, as far as the inventory.
 fn hand_over_three(target: &str) {
-    let site = Site::of_three(target);
+    let site = Site::new(target, "ha-private");
     site.ok(&["config", "check"]);
     site.ok(&["provision"]);
     let inventory = site.json("outputs/provision.json");
@@ -319,7 +312,7 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
     if !has_terraform() {
         return;
     }
-    let site = Site::of_three("gce");
+    let site = Site::new("gce", "ha-private");
     site.ok(&["provision"]);
     let hosts = site.json("outputs/provision.json")["hosts"].as_array().unwrap().clone();
     let (mut members, mut listed) = (Vec::new(), Vec::new());
@@ -368,7 +361,7 @@ fn a_host_key_is_learnt_again_on_request() {
     if !has_terraform() {
         return;
     }
-    let site = Site::of_three("gce");
+    let site = Site::new("gce", "ha-private");
     let early = site.run(&["provision", "--reset-host-key", "x"]);
     assert!(early.code != 0 && early.err.contains("provision.json is not there yet"), "{}", early.err);
     site.ok(&["provision"]);

@@ -1,7 +1,7 @@
 //! The commands agree: what `up` and `plan` refuse, `config check` refuses in the same words, and
 //! no command demands a setting that it does not need or leaves anything behind where there is no
 //! cluster.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,7 +25,6 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
     let set = |settings: &[&str]| settings.iter().map(|&setting| setting.to_owned()).collect::<Vec<_>>();
     let aws = |more: String| vec!["phase1.cloud_provider=aws".to_owned(), URL.to_owned(), more];
     vec![
-        (set(&["phase2.etcd.events_cluster=y"]), "phase2.etcd.events_cluster: not implemented in this version"),
         (set(&["phase1.cloud_provider=aws"]), "phase1.user_data.artifacts_url: it is empty"),
         (set(&["phase1.cloud_provider=custom"]), "phase1.custom.module: it is empty"),
         (set(&["phase1.cloud_provider=baremetal"]), "phase1.baremetal.hosts_file: failed to open file"),
@@ -53,20 +52,6 @@ fn what_up_refuses_plan_and_config_check_refuse_in_the_same_words() {
         assert!(core(&said(&check.out)).unwrap().starts_with(&core(&said(&up)).unwrap()), "{up}{}", check.out);
         assert!(!test_env.path(".turnup").exists(), "nothing was started: {settings:?}");
     }
-}
-
-#[test]
-fn what_is_refused_by_name_has_the_command_that_mends_it() {
-    let test_env = TestEnv::new("");
-    test_env.ok(&["config", "set", "phase1.cloud_provider=aws", "phase2.etcd.events_cluster=y"]);
-    let next = "next: turnup config unset phase2.etcd.events_cluster\n";
-    for command in [&["config", "check"][..], &["plan"], &["up"], &["render"]] {
-        let said = test_env.ends(3, command).err;
-        assert!(said.ends_with(next), "{command:?}: {said}");
-    }
-    test_env.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
-    test_env.ok(&["config", "set", URL]);
-    test_env.ok(&["config", "check"]);
 }
 
 #[test]
@@ -130,7 +115,7 @@ fn a_time_is_a_duration_everywhere() {
     test_env.ok(&["config", "defaults"]);
     for (timeout, code) in [("1h30m", 3), ("90s", 3), ("1.5h", 3), ("5", 2), ("0s", 2), ("1d", 2), ("-5m", 2)] {
         // Refused for its setting, once the command line is right.
-        let told = test_env.run(&["up", &format!("--max-duration={timeout}"), "--set", "phase2.etcd.events_cluster=y"]);
+        let told = test_env.run(&["up", &format!("--max-duration={timeout}"), "--set", "phase1.cloud_provider=custom"]);
         assert_eq!(told.code, code, "{timeout}: {}", told.err);
         assert_eq!(told.err.contains("expected a duration such as 90s, 5m or 1h30m"), code == 2, "{}", told.err);
     }
@@ -184,15 +169,6 @@ fn what_does_not_count_has_no_value_and_what_was_answered_is_not_new() {
     let complete = test_env.ok(&["show"]).out;
     assert!(!complete.contains("phase1.aws.") && complete.contains("phase1.gce.disk_gb="), "{complete}");
     assert_eq!(test_env.ok(&["list", "--new"]).out, "", "the file answers everything");
-}
-
-#[test]
-fn a_setting_that_does_nothing_yet_is_said_to_when_it_is_set() {
-    let test_env = TestEnv::new("config");
-    let said = test_env.ok(&["set", "phase2.etcd.events_cluster=y"]).err;
-    assert!(said.contains("phase2.etcd.events_cluster: not implemented in this version"), "{said}");
-    let said = test_env.ok(&["set", "phase1.num_nodes=3"]).err;
-    assert!(!said.contains("not implemented"), "only of what is set: {said}");
 }
 
 /// Each setting that means nothing on a target is refused there, with the reason.
@@ -299,23 +275,15 @@ fn user_data_takes_the_place_of_artifacts_from_the_configuration() {
     );
 }
 
-/// The modules are tested with what the product takes. An etcd of its own for events is the one
-/// thing that modules can do and this version refuses.
+/// The modules are tested with what the product takes.
 #[test]
 fn what_the_modules_are_tested_with_is_what_config_check_takes() {
-    let mut modules_alone = Vec::new();
     for target in ["gce", "aws", "azure"] {
         for (profile, file) in profiles(target) {
             let test_env = TestEnv::new("").with_env("USER", "ada");
             fs_err::copy(&file, test_env.path(".config.json")).unwrap();
             let check = test_env.run(&["config", "check", "--set", URL]);
-            let errors: Vec<&str> = check.out.lines().filter(|line| line.starts_with("error: ")).collect();
-            match errors.as_slice() {
-                [] => assert_eq!(check.code, 0, "{target} {profile}: {}", check.err),
-                [one] if one.contains("phase2.etcd.events_cluster: not implemented") => modules_alone.push(profile),
-                _ => panic!("{target} {profile}: {errors:?}"),
-            }
+            assert_eq!(check.code, 0, "{target} {profile}: {}{}", check.out, check.err);
         }
     }
-    assert_eq!(modules_alone, ["ha-private"; 3]);
 }

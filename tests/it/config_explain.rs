@@ -63,10 +63,6 @@ config phase1.labels
 config phase3.ha
 	bool "High availability"
 	depends on phase1.num_nodes >= 3 && phase1.cloud_provider != "local"
-
-#: unused
-config phase3.later
-	bool "Later"
 "#;
 
 /// A working directory with that tree.
@@ -125,7 +121,6 @@ fn values_are_explained_down_to_their_place() {
         &["why", "phase3.ha"],
         &["explain", "phase1.token"],
         &["explain", "phase1.cloud_provider"],
-        &["explain", "phase3.later"],
         &["show"],
         &["list", "--changed"],
         &["list", "--new", "--phase", "1"],

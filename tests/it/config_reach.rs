@@ -68,11 +68,10 @@ fn different(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>
     names.filter(|name| before.get(*name) != after.get(*name)).cloned().collect()
 }
 
-/// The settings of the tree with whether this version acts on them.
-fn settings(test_env: &TestEnv) -> Vec<(String, bool)> {
+/// The names of the tree's settings.
+fn settings(test_env: &TestEnv) -> Vec<String> {
     let list = ask(test_env, &["config", "list", "--all"]);
-    let all = list["settings"].as_array().unwrap().iter();
-    all.map(|setting| (setting["name"].as_str().unwrap().to_owned(), setting["unused"] == false)).collect()
+    list["settings"].as_array().unwrap().iter().map(|setting| setting["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// One setting in so many is compared at each run; `make test-settings` compares every one.
@@ -84,20 +83,13 @@ fn compare(target: &str, first: usize, step: usize) -> usize {
     let test_env = test_env(target);
     let base = render(&test_env, &[]).unwrap();
     let mut reaching = 0;
-    let (acted_on, unused): (Vec<_>, Vec<_>) = settings(&test_env).into_iter().partition(|(_, acted_on)| *acted_on);
     // The directory that everything is named by is another one with another name.
-    let acted_on = acted_on.into_iter().filter(|(name, _)| name != "phase1.cluster_name");
-    for (name, acted_on) in
-        [acted_on.collect(), unused].iter().flat_map(|all: &Vec<_>| all.iter().skip(first).step_by(step))
-    {
-        let said = ask(&test_env, &["config", "where", name]);
+    let all = settings(&test_env).into_iter().filter(|name| name != "phase1.cluster_name");
+    for name in all.skip(first).step_by(step) {
+        let said = ask(&test_env, &["config", "where", &name]);
         let files = texts(&said["files"]);
-        if !acted_on {
-            assert!(files.is_empty() && texts(&said["steps"]).is_empty(), "{name} is said to be unused: {said:#}");
-            continue;
-        }
         let tried = texts(&said["tried"]);
-        let rendered: Vec<_> = tried.iter().map(|value| render(&test_env, &[(name, value)])).collect();
+        let rendered: Vec<_> = tried.iter().map(|value| render(&test_env, &[(&name, value)])).collect();
         // `where` also tries what the present answers make unavailable.
         let complete = rendered.iter().all(Option::is_some);
         let found: BTreeSet<String> = rendered.iter().flatten().flat_map(|after| different(&base, after)).collect();
@@ -177,8 +169,7 @@ type Known<'k> = (&'k [&'k str], &'k str, &'k str);
 fn every_setting_reaches(target: &str, rounds: &[&[&str]], known: &[Known<'_>]) {
     let own = format!("phase1.{target}.");
     let is_its = |name: &String| name.starts_with(&own) || SHARED.iter().any(|start| name.starts_with(start));
-    let acted_on = settings(&cloud_test_env(target, &[])).into_iter().filter(|(_, acted_on)| *acted_on);
-    let mut lost: BTreeSet<String> = acted_on.map(|(name, _)| name).filter(is_its).collect();
+    let mut lost: BTreeSet<String> = settings(&cloud_test_env(target, &[])).into_iter().filter(is_its).collect();
     for answers in rounds {
         lost = find_lost(target, answers, lost);
     }

@@ -70,7 +70,7 @@ impl CloudTestEnv {
     }
 
     fn settings(&self, values: &[&str]) -> Settings {
-        let own = ["phase1.cluster_name=own", "phase2.api_port=6443", "phase2.etcd.events_cluster=n"];
+        let own = ["phase1.cluster_name=own", "phase2.api_port=6443"];
         settings_with(&profiles(self.target)[self.profile], &[&own, values].concat())
     }
 

@@ -113,12 +113,6 @@ pub(super) fn change(
     for change in &changes {
         context.printer.remark(&describe_change(change));
     }
-    let is_changed = |name: &str| changes.iter().any(|change| change.name == name);
-    for problem in settings.check_unused() {
-        if problem.symbol.as_deref().is_some_and(is_changed) {
-            context.printer.remark(&problem.message);
-        }
-    }
     tell_written(context, written);
     Ok(())
 }

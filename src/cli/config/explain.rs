@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::context::ConfigContext;
 use crate::config::format::Format;
-use crate::config::{Problem, ProblemLevel, Rule, Settings, Unused, WishWay};
+use crate::config::{Problem, ProblemLevel, Rule, Settings, WishWay};
 use crate::error::{Error, Result};
 use kconfig::explain::Reason;
 
@@ -24,7 +24,6 @@ pub(super) fn explain(context: &ConfigContext<'_>, name: &str) -> Result<()> {
         object["example"] = json!(rule.example);
         object["secret"] = json!(rule.secret);
         object["changes"] = json!(rule.effect);
-        object["unused"] = json!(!settings.schema().acts_on(name, &settings.target()));
         return context.printer.json(&object);
     }
     let mut text = explanation.to_string().trim_end().to_owned();
@@ -40,20 +39,7 @@ fn describe_rule(rule: &Rule, origin: &str) -> String {
     if rule.secret {
         lines.push("it is a secret: never shown, logged or exported".to_owned());
     }
-    lines.extend(rule.unused.as_ref().map(describe_unused));
     lines.join("\n")
-}
-
-fn describe_unused(unused: &Unused) -> String {
-    let place = if unused.targets.is_empty() {
-        String::new()
-    } else {
-        format!(" on the targets {}", unused.targets.join(", "))
-    };
-    if unused.values.is_empty() {
-        return format!("not implemented in this version{place}; turnup up refuses other values than the default");
-    }
-    format!("can be configured, but not turned up{place} by this version: {}", unused.values.join(", "))
 }
 
 pub(super) fn why(context: &ConfigContext<'_>, name: &str) -> Result<()> {

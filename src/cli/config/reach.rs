@@ -78,7 +78,7 @@ impl Reach {
             return Err(why);
         }
         reach.steps = before.in_order(steps);
-        if reach.files.is_empty() && reach.steps.is_empty() && settings.schema().acts_on(name, &settings.target()) {
+        if reach.files.is_empty() && reach.steps.is_empty() {
             before.require_hosts()?;
         }
         Ok(reach)

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::answers::change_json;
 use super::context::ConfigContext;
 use crate::config::{
-    ExportFormat, Privacy, Problem, ProblemLevel, Profile, Schema, Setting, SettingChange, Settings, is_same_file,
-    json_schema, replace_file,
+    CORRECT, ExportFormat, Privacy, Problem, ProblemLevel, Profile, Schema, Setting, SettingChange, Settings,
+    is_same_file, json_schema, replace_file,
 };
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, Result};
 use crate::state::Store;
 
 /// Which settings.
@@ -104,7 +104,6 @@ fn setting_json(settings: &Settings, setting: &Setting) -> Value {
         "visible": setting.visible,
         "set_by_user": setting.from_user,
         "secret": setting.secret,
-        "unused": !settings.schema().acts_on(&setting.name, &settings.target()),
     })
 }
 
@@ -131,12 +130,8 @@ pub(super) fn check(context: &ConfigContext<'_>) -> Result<()> {
         0 => printer.remark(&format!("{} is right", path.display())),
         count => {
             let things = if count == 1 { "1 mistake".to_owned() } else { format!("{count} mistakes") };
-            let correct = || {
-                "correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME"
-                    .into()
-            };
-            let remedy = verdict.remedy(&settings).unwrap_or_else(correct);
-            return Err(Error::new(Class::Config, format!("{} has {things}", path.display())).hint(remedy));
+            let error = Error::config(format!("{} has {things}", path.display()));
+            return Err(error.hint(CORRECT));
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ use crate::cloud::spec::{
 };
 use crate::cloud::{host, refused};
 
-/// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or
+/// The longest beginning of a name: the longest end is `-ssh-from-bastion`, or
 /// `-control-plane-0` and five characters.
 const PREFIX: usize = 37;
 /// The longest name of an instance group, whose machines get `-xxxx`.

@@ -163,22 +163,13 @@ fn loading_is_one_change() {
     assert_eq!(profile.effects.len(), 1);
     let Effect::LoadProfile(name) = &profile.effects[0] else { panic!("{:?}", profile.effects) };
     crate::config::Profile::find(&TreeSource::embedded(), name).unwrap();
-    // A file that asks for what this version refuses.
     let mut settings = Settings::from_defaults(Arc::clone(&profile.model.schema));
-    settings.set("phase2.etcd.events_cluster", "y").unwrap();
+    settings.set("phase2.etcd.quota_gb", "4").unwrap();
     let said = settings.config().said();
-    let before = profile.value("phase2.etcd.events_cluster").to_owned();
+    let before = profile.value("phase2.etcd.quota_gb").to_owned();
     let session = profile.tell(Msg::Loaded("the file".into(), Box::new(said), Vec::new()));
-    assert_ne!(session.value("phase2.etcd.events_cluster"), before);
-    let Some(Dialog::Text { lines, .. }) = session.model.dialogs.last() else {
-        panic!("it says what this version refuses")
-    };
-    assert!(
-        lines.iter().any(|line| line.starts_with("phase2.etcd.events_cluster: not implemented in this version")),
-        "{lines:?}"
-    );
-    let session = session.press("<Esc>");
-    assert_eq!(session.press("u").value("phase2.etcd.events_cluster"), before);
+    assert_ne!(session.value("phase2.etcd.quota_gb"), before);
+    assert_eq!(session.press("u").value("phase2.etcd.quota_gb"), before);
 }
 
 #[test]

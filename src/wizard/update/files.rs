@@ -9,7 +9,6 @@ use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Merge, Msg};
 use crate::wizard::preset::Preset;
-use crate::wizard::verdict::judge_unused;
 
 pub(super) fn save(model: &mut Model) -> Option<Effect> {
     if !model.is_unsaved() && !model.is_stale {
@@ -133,12 +132,8 @@ pub(super) fn accept_path(model: &mut Model) -> Option<Effect> {
 pub(super) fn loaded(model: &mut Model, from: &str, said: &Said, remarks: Vec<String>) {
     take_over(model, &format!("the answers of {from}"), said);
     model.say(format!("took over the answers of {from}"));
-    let refusals: Vec<String> =
-        judge_unused(&model.schema, &model.config).into_iter().map(|problem| problem.message).collect();
     if !remarks.is_empty() {
         open_text(model, "Not all of it could be taken over", remarks);
-    } else if !refusals.is_empty() {
-        open_text(model, "This version would refuse to turn it up", refusals);
     }
 }
 

@@ -8,14 +8,13 @@ use super::files;
 use super::open::start_guide;
 use super::scroll::scroll;
 use crate::config;
-use crate::wizard::dialog::{Dialog, Pick, PickPurpose};
+use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
 use crate::wizard::field_note::notes;
 use crate::wizard::items::Items;
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::{MenuPosition, Model};
 use crate::wizard::msg::Msg;
-use crate::wizard::questions::option_of;
 use crate::wizard::repair::{Repair, lock_reason};
 use crate::wizard::row::{Row, RowKind};
 use crate::wizard::rows;
@@ -105,7 +104,7 @@ pub(super) fn editor(model: &Model, symbol: SymbolId, current: &str, title: &str
     let schema = &model.schema;
     let format = schema.rule(symbol).format.as_ref();
     if let Some(words) = format.and_then(|format| format.words()) {
-        let options = words.iter().map(|word| option_of(model, symbol, word, current)).collect();
+        let options = words.iter().map(|word| PickOption::word(word, current)).collect();
         return Dialog::Pick(Pick::new(title, options, PickPurpose::Symbol(symbol)));
     }
     match format.filter(|_| !schema.rule(symbol).secret).and_then(|format| Items::open(symbol, format, current)) {
@@ -201,13 +200,7 @@ pub(super) fn give(model: &mut Model, answers: &[(SymbolId, String)]) -> bool {
         all
     });
     match &given {
-        Ok(()) => {
-            let why = answers.iter().find_map(|(symbol, value)| {
-                let custom = model.config.default_value(*symbol) != *value;
-                model.schema.why_unused(*symbol, value, model.target()).filter(|_| custom)
-            });
-            model.say(why.unwrap_or_else(|| model.describe(&what)));
-        }
+        Ok(()) => model.say(model.describe(&what)),
         Err(SetError::NotVisible { why, .. }) => {
             model.complain(format!("e unlocks it; cannot be set now: {}", why.join("; ")));
         }

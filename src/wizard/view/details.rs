@@ -157,9 +157,6 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
     if let Some(effect) = rule.effect {
         facts.push(("A change", effect.describe().to_owned()));
     }
-    if !model.schema.acts_on(model.schema.name(symbol), model.target()) {
-        facts.push(("Not yet", "this version acts on the default only".to_owned()));
-    }
     facts
 }
 

@@ -11,8 +11,6 @@ use super::theme::Theme;
 use crate::wizard::model::Model;
 use crate::wizard::row::{Row, RowKind};
 
-/// Behind the prompt of what this version does not act on.
-const IDLE: &str = " (not yet)";
 /// The narrowest column of values.
 const LEAST_VALUE: usize = 12;
 
@@ -51,13 +49,9 @@ fn title(model: &Model, row: &Row) -> String {
     }
 }
 
-/// Columns of mark, indentation, switch, prompt and what is said behind it.
+/// Columns of mark, indentation, switch and prompt.
 fn prompt_width(model: &Model, row: &Row) -> usize {
-    2 + row.depth * 2 + if in_front(row) { 4 } else { 0 } + Span::raw(title(model, row)).width() + idle(row).len()
-}
-
-fn idle(row: &Row) -> &'static str {
-    if row.idle { IDLE } else { "" }
+    2 + row.depth * 2 + if in_front(row) { 4 } else { 0 } + Span::raw(title(model, row)).width()
 }
 
 /// Switches stand before their prompt, as in menuconfig; other values behind it.
@@ -84,8 +78,7 @@ fn compose(model: &Model, row: &Row, theme: Theme, prompts: usize, width: usize)
         line.push_span(Span::styled(shorten(&format!("*** {} ***", row.prompt), room), Theme::dim()));
         return line;
     }
-    line.push_span(Span::styled(shorten(&title(model, row), room.saturating_sub(idle(row).len())), prompt_style));
-    line.push_span(Span::styled(idle(row), Theme::dim()));
+    line.push_span(Span::styled(shorten(&title(model, row), room), prompt_style));
     line.push_span(Span::raw(" ".repeat(prompts.saturating_sub(line.width()))));
     if !in_front(row) {
         let room = width.saturating_sub(line.width() + 5);

@@ -3,14 +3,12 @@
 # `turnup up` attaches them, also to a recreated machine.
 
 locals {
-  # One volume a member and etcd cluster: a machine with more than one of a kind could not say which is its own.
-  volumes = merge([
-    for name in var.cluster.etcd.clusters : {
-      for host, one in var.cluster.control_plane : "${name}-${one.member}" => {
-        etcd = name, member = one.member, zone = one.zone, name = "${one.member}.etcd-${name}.${local.name}"
-      }
+  # One volume a member: a machine with more than one could not say which is its own.
+  volumes = {
+    for one in var.cluster.control_plane : "main-${one.member}" => {
+      member = one.member, zone = one.zone, name = "${one.member}.etcd-main.${local.name}"
     }
-  ]...)
+  }
   members = join(",", sort(var.cluster.etcd.members))
 }
 
@@ -23,8 +21,8 @@ resource "aws_ebs_volume" "etcd" {
   encrypted         = var.cluster.etcd.volume.encrypted
   kms_key_id        = var.cluster.etcd.volume.kms_key == "" ? null : var.cluster.etcd.volume.kms_key
   tags = merge(local.tags, local.control_plane_tags, {
-    Name                             = each.value.name
-    "k8s.io/etcd/${each.value.etcd}" = "${each.value.member}/${local.members}"
+    Name               = each.value.name
+    "k8s.io/etcd/main" = "${each.value.member}/${local.members}"
   })
 
   # What EBS could change only by making another, empty volume is never changed here: etcd's data is on this one.

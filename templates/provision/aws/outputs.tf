@@ -38,7 +38,7 @@ output "inventory" {
       for key, volume in local.volumes : {
         name   = volume.name
         zone   = volume.zone
-        etcd   = volume.etcd
+        etcd   = "main"
         member = volume.member
         id     = aws_ebs_volume.etcd[key].id
       }

@@ -33,9 +33,6 @@ locals {
     var.cluster.ipv6 ? {
       "icmpv6" = { to = ["control-plane", "node"], from = ["control-plane", "node"], protocol = "icmpv6", ports = [-1, -1], why = "Path MTU and reachability among hosts" }
     } : {},
-    contains(var.cluster.etcd.clusters, "events") ? {
-      "etcd-events" = { to = ["control-plane"], from = ["control-plane"], protocol = "tcp", ports = [2381, 2382], why = "etcd of events, clients and members" }
-    } : {},
     local.outer_balanced ? {
       "api-from-balancer"    = { to = ["control-plane"], from = ["api"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for its load balancer" }
       "health-from-balancer" = { to = ["control-plane"], from = ["api"], protocol = "tcp", ports = [local.health_port, local.health_port], why = "Health of the API server for its load balancer" }

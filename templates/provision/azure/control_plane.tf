@@ -23,12 +23,10 @@ locals {
     for host in local.public_hosts : host => host == local.given_host ? data.azurerm_public_ip.given[0].ip_address : azurerm_public_ip.control_plane[host].ip_address
   }
 
-  # One disk a member and etcd cluster: a machine with more than one of a kind could not say which is its own.
-  volumes = merge([
-    for name in var.cluster.etcd.clusters : {
-      for host, one in var.cluster.control_plane : "${name}-${one.member}" => { etcd = name, member = one.member, zone = one.zone }
-    }
-  ]...)
+  # One disk a member: a machine with more than one could not say which is its own.
+  volumes = {
+    for one in var.cluster.control_plane : "main-${one.member}" => { member = one.member, zone = one.zone }
+  }
   # `a/a,b,c`: this member among all of them. The value may have a /, the name of a tag may not.
   members = join(",", var.cluster.etcd.members)
 
@@ -58,10 +56,10 @@ resource "azurerm_managed_disk" "etcd" {
   public_network_access_enabled = false
 
   tags = merge(local.tags, {
-    "Name"                           = "${each.value.member}.etcd-${each.value.etcd}.${var.cluster.name}"
-    "k8s.io_role_master"             = "1"
-    "k8s.io_role_control_plane"      = "1"
-    "k8s.io_etcd_${each.value.etcd}" = "${each.value.member}/${local.members}"
+    "Name"                      = "${each.value.member}.etcd-main.${var.cluster.name}"
+    "k8s.io_role_master"        = "1"
+    "k8s.io_role_control_plane" = "1"
+    "k8s.io_etcd_main"          = "${each.value.member}/${local.members}"
   })
 
   # A volume stays where it is for ever: another zone would mean an empty one in its place. For another type or another key the provider

@@ -62,10 +62,9 @@ locals {
       api-from-hosts = {
         priority = 140, protocol = "Tcp", ports = [var.cluster.api.port], from = { roles = local.every_host }, to = local.only_cp
       }
-      # Clients and peers of etcd, and of the second one for events where it is kept apart.
+      # Clients and peers of etcd.
       etcd = {
-        priority = 150, protocol = "Tcp", ports = contains(var.cluster.etcd.clusters, "events") ? ["2379-2382"] : ["2379-2380"]
-        from     = { roles = local.only_cp }, to = local.only_cp
+        priority = 150, protocol = "Tcp", ports = ["2379-2380"], from = { roles = local.only_cp }, to = local.only_cp
       }
       # Logs, exec and metrics. Workers too: the metrics server is a pod there and asks every kubelet, which asks who it is.
       kubelet = {

@@ -42,7 +42,7 @@ output "inventory" {
     ]
     volumes = [
       for key, volume in local.volumes : merge(
-        { name = azurerm_managed_disk.etcd[key].name, etcd = volume.etcd, member = volume.member, id = azurerm_managed_disk.etcd[key].id },
+        { name = azurerm_managed_disk.etcd[key].name, etcd = "main", member = volume.member, id = azurerm_managed_disk.etcd[key].id },
         volume.zone == "" ? {} : { zone = "${local.location}-${volume.zone}" },
       )
     ]

@@ -5,12 +5,10 @@
 locals {
   # Reserved with the cluster, so that a replacement is found where the dead one was.
   control_plane_public = local.public ? var.cluster.control_plane : {}
-  # One disk a member and etcd cluster: a machine with more than one of a kind could not say which is its own.
-  volumes = merge([
-    for name in var.cluster.etcd.clusters : {
-      for host, one in var.cluster.control_plane : "${name}-${one.member}" => { etcd = name, member = one.member, zone = one.zone }
-    }
-  ]...)
+  # One disk a member: a machine with more than one could not say which is its own.
+  volumes = {
+    for one in var.cluster.control_plane : "main-${one.member}" => { member = one.member, zone = one.zone }
+  }
   # `a/a,b,c`: this member among all of them. Compute Engine's labels take neither / nor ,: kops writes such bytes in hex, and so do we.
   members = join("-2c", var.cluster.etcd.members)
 }
@@ -18,7 +16,7 @@ locals {
 resource "google_compute_disk" "etcd" {
   for_each    = local.volumes
   name        = "${local.prefix}-etcd-${each.key}"
-  description = "etcd ${each.value.etcd}, member ${each.value.member}, of the Kubernetes cluster ${var.cluster.name}"
+  description = "etcd main, member ${each.value.member}, of the Kubernetes cluster ${var.cluster.name}"
   zone        = each.value.zone
   size        = var.cluster.etcd.volume.size_gb
   type        = var.cluster.etcd.volume.type
@@ -26,7 +24,7 @@ resource "google_compute_disk" "etcd" {
     "k8s-io-cluster-name"                   = local.prefix
     "k8s-io-role-master"                    = "master"
     "k8s-io-role-control-plane"             = "control-plane"
-    "k8s-io-etcd-${each.value.etcd}"        = "${each.value.member}-2f${local.members}"
+    "k8s-io-etcd-main"                      = "${each.value.member}-2f${local.members}"
     "kubernetes-io-cluster-${local.prefix}" = "owned"
   })
 

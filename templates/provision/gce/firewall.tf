@@ -161,7 +161,7 @@ resource "google_compute_firewall" "api_probes" {
 # Nodes are in no rule for these ports: a pod that leaves its container finds no etcd.
 resource "google_compute_firewall" "etcd" {
   name        = "${local.prefix}-etcd"
-  description = "etcd between control-plane hosts: clients and peers of both clusters"
+  description = "etcd between control-plane hosts: clients and peers"
   project     = local.network_project
   network     = local.network
   source_tags = [local.control_plane_tag]
@@ -169,7 +169,7 @@ resource "google_compute_firewall" "etcd" {
 
   allow {
     protocol = "tcp"
-    ports    = ["2379-2382"]
+    ports    = ["2379-2380"]
   }
 }
 

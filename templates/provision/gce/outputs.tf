@@ -42,7 +42,7 @@ output "inventory" {
       for key, volume in local.volumes : {
         name   = google_compute_disk.etcd[key].name
         zone   = volume.zone
-        etcd   = volume.etcd
+        etcd   = "main"
         member = volume.member
         id     = google_compute_disk.etcd[key].id
       }

@@ -38,8 +38,7 @@ variable "cluster" {
       ttl      = number # seconds
     })
     etcd = object({
-      clusters = list(string) # main, and events where it is kept apart
-      members  = list(string) # a, b, c: one for each control-plane host
+      members = list(string) # a, b, c: one for each control-plane host
       volume = object({
         size_gb   = number
         type      = string
