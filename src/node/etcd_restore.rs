@@ -24,11 +24,11 @@ use super::node_config::{AGENT_UNIT, BACKUP_SERVICE, BACKUP_TIMER, Content, Node
 use super::static_pod;
 use super::systemd::{self, systemctl};
 
-/// The static pods in the order in which they are stopped: who writes goes before what is written
-/// to.
-const PODS: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"];
-/// How long a container may take to end by itself: etcd then writes all it has to its database.
-const ORDERLY: &str = "--timeout=60";
+/// The static pods in the order in which they are stopped, and for how many seconds they may end by
+/// themselves: etcd writes all it has to its database then. An API server waits for its clients and
+/// for an etcd that may not answer, and has nothing to lose.
+const PODS: [(&str, u8); 4] =
+    [("kube-apiserver", 3), ("kube-controller-manager", 3), ("kube-scheduler", 3), ("etcd", 60)];
 /// For all of them.
 const STOP: Duration = Duration::from_mins(5);
 /// The directory below a member's data that kubelet wants to see before it starts etcd: a member
@@ -184,8 +184,8 @@ impl OwnMember {
                 failpoint::around(format_args!("stop {unit}"), || systemctl(&["disable", "--now", unit]))?;
             }
         }
-        for pod in PODS {
-            failpoint::around(format_args!("stop {pod}"), || self.stop_pod(pod))?;
+        for (pod, seconds) in PODS {
+            failpoint::around(format_args!("stop {pod}"), || self.stop_pod(pod, seconds))?;
         }
         if self.is_running() {
             return Err(Error::transient("etcd runs on although its container was stopped")
@@ -194,7 +194,7 @@ impl OwnMember {
         Ok(())
     }
 
-    fn stop_pod(&self, pod: &str) -> Result<()> {
+    fn stop_pod(&self, pod: &str, seconds: u8) -> Result<()> {
         let crictl = |words: &[&str]| {
             let run = Run::new(layout::program("crictl")).dir("/").timeout(STOP);
             run.args(words.iter().copied()).succeed().map(|output| output.stdout)
@@ -202,7 +202,11 @@ impl OwnMember {
         let label = format!("--label=io.kubernetes.pod.name={pod}-{}", self.host);
         let found = crictl(&["ps", "--quiet", &label, "--label=io.kubernetes.pod.namespace=kube-system"])?;
         let ids: Vec<&str> = found.split_whitespace().collect();
-        if ids.is_empty() { Ok(()) } else { crictl(&[&["stop", ORDERLY], &ids[..]].concat()).map(drop) }
+        if ids.is_empty() {
+            Ok(())
+        } else {
+            crictl(&[&["stop", &format!("--timeout={seconds}")], &ids[..]].concat()).map(drop)
+        }
     }
 
     /// A part of the member's database from this byte on, in base64; empty behind its end. The
