@@ -106,6 +106,13 @@ impl Host<'_> {
             [TURNUP, "node", "diff"] => tell(&self.differences()),
             [TURNUP, "node", "up"] => self.come_up(&read_json()),
             [TURNUP, "node", "backup", words @ ..] => tell(&self.backup(words)),
+            // Whether etcd ever wrote here: once the host has become a node.
+            ["sh", "-c", question] if question.starts_with("ls -d ") && question.contains("/data/member") => {
+                if self.world.read(self.file("node-config.json")).is_some() {
+                    say("/var/lib/etcd/data/member/wal\n");
+                }
+                ExitCode::SUCCESS
+            }
             // Only a host whose node config has a binary there.
             ["test", "-e", path] => {
                 let told = self.world.read(self.file("node-config.json")).unwrap_or_default();
