@@ -206,8 +206,9 @@ pub fn carry_out(cluster: &Cluster, cx: &Cx) -> Result<Restored> {
     members.tell_members()?;
     members.start(&record)?;
     members.settle()?;
-    cluster.store.remove(SNAPSHOT)?;
+    // In this order: as long as it is not finished, the same call needs the snapshot.
     write(cluster, &RestoreRecord { is_finished: true, ..record.clone() })?;
+    cluster.store.remove(SNAPSHOT)?;
     Ok(Restored {
         revisions: (snapshot.revision, record.revision()),
         aside: aside_name(&record.id),
