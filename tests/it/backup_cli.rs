@@ -22,15 +22,16 @@ fn a_backup_is_taken_on_request_and_before_another_version_starts() {
     simulation.ok(&["config", "set", "phase2.backup.store=host"]);
     simulation.ok(&["up"]);
     assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
-    assert!(reasons(&simulation).is_empty(), "the hosts had no etcdutl yet");
+    assert_eq!(reasons(&simulation), ["change"], "the run that begins with them takes the first one");
     simulation.ok(&["backup", "now"]);
     insta::assert_snapshot!(simulation.ok(&["backup", "list"]).out, @r"
     BACKUP                       HOST  REVISION  KUBERNETES  REASON   SIZE
-    sim-20260101T000000Z-h0.tar  h0        1001  1.36.3      request  2 MB
+    sim-20260102T000000Z-h0.tar  h0        1002  1.36.3      request  2 MB
+    sim-20260101T000000Z-h0.tar  h0        1001  1.36.3      change   2 MB
     ");
     // Made-up components do not tell with what they run.
     let status = simulation.run(&["status"]).out;
-    assert!(status.contains("sim-20260101T000000Z-h0.tar on h0"), "{status}");
+    assert!(status.contains("sim-20260102T000000Z-h0.tar on h0"), "{status}");
     assert!(status.contains("older than two intervals: turnup backup now"), "{status}");
 
     let told = || fs_err::read_to_string(simulation.world("hosts/10.125.0.1/node-config.json")).unwrap();
@@ -43,7 +44,7 @@ fn a_backup_is_taken_on_request_and_before_another_version_starts() {
     assert!(failed.err.contains("without one: turnup config set phase2.backup.before_change=n"), "{failed}");
     simulation.script(&[]);
     simulation.ok(&["up"]);
-    assert_eq!(reasons(&simulation), ["change", "request"]);
+    assert_eq!(reasons(&simulation), ["change", "request", "change"]);
     assert!(told().contains("1.37.2"));
     assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
 

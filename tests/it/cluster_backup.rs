@@ -24,7 +24,7 @@ fn names(site: &Site) -> Vec<String> {
 /// The commands of the document for the host, in their order, with the names of this cluster.
 fn documented_restore(site: &Site, name: &str) -> String {
     let text = fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/backup.md")).unwrap();
-    let restore = text.split_once("## Restore").unwrap().1;
+    let restore = text.split_once("### By hand").unwrap().1;
     let blocks: Vec<&str> = restore.split("```").skip(1).step_by(2).collect();
     assert_eq!(blocks.len(), 2, "{restore}");
     let start = "systemctl start kubelet turnup-backup.timer turnup-agent";
