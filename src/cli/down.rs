@@ -276,12 +276,7 @@ pub(super) fn removed_from(host: &Host) -> String {
 /// Says what will be removed, before anything is asked or done.
 pub(super) fn tell(session: &ClusterSession, printer: &Printer, lines: &[String]) {
     for line in lines {
-        let message = format!("to be removed: {line}");
-        if printer.is_json() {
-            session.reporter.sink().emit(What::Note { message });
-        } else {
-            printer.remark(&message);
-        }
+        session.tell(printer, format!("to be removed: {line}"));
     }
 }
 

@@ -6,13 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::cluster::Cluster;
-use crate::config::parse_duration;
 use crate::error::{Error, Result};
 use crate::exec::{Stream, signals};
 use crate::inventory::{Host, Inventory, Role};
 use crate::parallel;
 
-use super::run::{open_cluster, parse_count};
+use super::run::{open_cluster, parse_count, parse_max_duration};
 use super::{Global, Printer};
 
 /// The name and version of the JSON, one line a host.
@@ -39,13 +38,8 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value_t = parallel::HOSTS)]
     parallel: usize,
     /// How long it may take on a host: 90s, 5m, 1h30m
-    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
+    #[arg(long, value_name = "TIME", value_parser = parse_max_duration)]
     timeout: Option<Duration>,
-}
-
-fn parse_limit(text: &str) -> std::result::Result<Duration, String> {
-    let limit = parse_duration(text).filter(|limit| !limit.is_zero());
-    limit.ok_or_else(|| "expected a duration such as 90s, 5m or 1h30m".to_owned())
 }
 
 /// Runs the command on all of them.

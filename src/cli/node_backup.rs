@@ -71,6 +71,6 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     }
 }
 
-fn json(printer: &Printer, value: &impl Serialize) -> Result<()> {
+pub(super) fn json(printer: &Printer, value: &impl Serialize) -> Result<()> {
     printer.json(&serde_json::to_value(value).context("cannot write JSON")?)
 }

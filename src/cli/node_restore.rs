@@ -2,7 +2,6 @@
 
 use std::io::Read as _;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Context as _, Result};
@@ -10,6 +9,7 @@ use crate::node::backup::EtcdPrograms;
 use crate::node::etcd_restore::{OwnMember, RestoreOrder};
 
 use super::Printer;
+use super::node_backup::json;
 
 /// What to do with this host's member of etcd.
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -57,8 +57,4 @@ pub(super) fn run(command: &RestoreCommand, printer: &Printer) -> Result<()> {
         }
         RestoreCommand::Start { id } => OwnMember::require()?.start(id),
     }
-}
-
-fn json(printer: &Printer, value: &impl Serialize) -> Result<()> {
-    printer.json(&serde_json::to_value(value).context("cannot write JSON")?)
 }

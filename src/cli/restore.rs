@@ -7,7 +7,6 @@ use serde_json::json;
 
 use crate::bootstrap::restore::{self, RestoreRequest, RestoreSource, Restored};
 use crate::error::{Error, Result};
-use crate::phase::What;
 
 use super::run::ClusterSession;
 use super::{Global, Printer};
@@ -92,7 +91,9 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
             }
             (None, None) => Vec::new(),
         };
-        tell(session, printer, lines);
+        for line in lines {
+            session.tell(printer, line);
+        }
         let without = without_question();
         if !args.yes && !printer.confirm("Stop the control plane and exchange the data of etcd?", &without)? {
             return Err(Error::usage("nothing was changed").hint(without));
@@ -106,16 +107,6 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         restore::carry_out(cluster, &cx)
     })?;
     show(&restored, printer)
-}
-
-fn tell(session: &ClusterSession, printer: &Printer, lines: Vec<String>) {
-    for message in lines {
-        if printer.is_json() {
-            session.reporter.sink().emit(What::Note { message });
-        } else {
-            printer.remark(&message);
-        }
-    }
 }
 
 fn show(restored: &Restored, printer: &Printer) -> Result<()> {

@@ -49,7 +49,7 @@ pub(super) struct RunArgs {
     pub max_duration: Option<Duration>,
 }
 
-fn parse_max_duration(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_max_duration(text: &str) -> Result<Duration, String> {
     let timeout = parse_duration(text).filter(|timeout| !timeout.is_zero());
     timeout.ok_or_else(|| "expected a duration such as 90s, 5m or 1h30m".to_owned())
 }
@@ -153,6 +153,15 @@ impl ClusterSession {
     pub(super) fn resetting_host_keys(mut self, names: &[String]) -> Self {
         self.options.reset_host_keys = names.iter().cloned().collect();
         self
+    }
+
+    /// Tells what the question that follows is about: an event where results are JSON.
+    pub(super) fn tell(&self, printer: &Printer, message: String) {
+        if printer.is_json() {
+            self.reporter.sink().emit(What::Note { message });
+        } else {
+            printer.remark(&message);
+        }
     }
 
     /// The command's name.

@@ -71,7 +71,7 @@ pub struct Restored {
 
 /// The source of the restore that is under way, if there is one, and where it takes place.
 pub fn find_unfinished(cluster: &Cluster) -> Result<Option<(String, Vec<String>)>> {
-    let record = RestoreRecord::find(&cluster.store)?.filter(|record| !record.is_finished);
+    let record = RestoreRecord::find_unfinished(&cluster.store)?;
     Ok(record.map(|record| (record.source, record.hosts)))
 }
 
@@ -196,7 +196,7 @@ pub fn give_up(cluster: &Cluster, without: &[String]) -> Result<()> {
 /// # Errors
 /// Those of the hosts; the same call goes on. A bug where no restore is under way.
 pub fn carry_out(cluster: &Cluster, cx: &Cx) -> Result<Restored> {
-    let record = RestoreRecord::find(&cluster.store)?.filter(|record| !record.is_finished);
+    let record = RestoreRecord::find_unfinished(&cluster.store)?;
     let record = record.ok_or_else(|| Error::bug("no restore is under way"))?;
     let inventory = cluster.inventory()?;
     let hosts = record.hosts.iter().map(|name| inventory.host(name)).collect::<Result<Vec<&Host>>>()?;

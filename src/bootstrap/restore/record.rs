@@ -80,6 +80,11 @@ impl RestoreRecord {
         }
     }
 
+    /// The one that is under way.
+    pub(super) fn find_unfinished(store: &Store) -> Result<Option<Self>> {
+        Ok(Self::find(store)?.filter(|record| !record.is_finished))
+    }
+
     /// By how much the revision of this snapshot is raised.
     pub(super) fn bump(&self, snapshot: &Snapshot) -> i64 {
         self.known.max(snapshot.revision) + AHEAD - snapshot.revision
@@ -94,7 +99,7 @@ impl RestoreRecord {
 /// An error while a restore is under way: part of the control plane is stopped, or of another time
 /// than the rest.
 pub fn require_none(store: &Store) -> Result<()> {
-    match RestoreRecord::find(store)?.filter(|record| !record.is_finished) {
+    match RestoreRecord::find_unfinished(store)? {
         Some(record) => Err(Error::precondition(format!("the restore of etcd from {} is under way", record.source))
             .evidence(format!("it takes place on: {}", record.hosts.join(", ")))
             .hint("turnup restore")),
