@@ -66,11 +66,12 @@ reference: export INSTA_UPDATE = always
 reference: ## Write docs/commands.md and docs/settings.md again
 	cargo test --locked --all-features --test it -- reference::
 # Tests that create hosts run one at a time and are mostly idle; the others run concurrently at lower priority.
+# Neither half may call `cargo run`: it builds turnup with other features of its dependencies than `cargo test`, and
+# replaces the binary that the other half's clusters were made with.
 .PHONY: test-hosts test-rest test-fast reference
 test-hosts:
 	cargo test --locked --workspace --all-features -- $(HOSTS)
 test-rest:
-	@cargo run --quiet --locked --all-features -- --quiet artifacts fetch tofu
 	nice -n 5 cargo test --locked --workspace --all-features -- $(addprefix --skip ,$(HOSTS))
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash
