@@ -301,7 +301,8 @@ impl<'a> Loader<'a> {
             }
             return Ok(vec![pattern.to_owned()]);
         }
-        let mut found = vec![String::new()];
+        let top = if pattern.starts_with('/') { "/" } else { "" };
+        let mut found = vec![top.to_owned()];
         for part in pattern.split('/') {
             let mut next = Vec::new();
             for directory in &found {

@@ -25,12 +25,8 @@ impl Builder<'_> {
     /// choice.
     fn infer_choice_types(&mut self) {
         for index in 0..self.choices.len() {
-            let members: Vec<SymbolId> = self.choices[index]
-                .nodes
-                .iter()
-                .flat_map(|node| &self.nodes[node.index()].children)
-                .filter_map(|child| self.nodes[child.index()].symbol)
-                .collect();
+            let mut members = Vec::new();
+            self.choices[index].nodes.iter().for_each(|node| self.push_members(*node, &mut members));
             let known = self.choices[index].kind;
             let first =
                 members.iter().map(|id| self.symbols[id.index()].kind).find(|kind| *kind != SymbolType::Unknown);
@@ -44,6 +40,17 @@ impl Builder<'_> {
                     member.kind = kind;
                 }
             }
+        }
+    }
+
+    /// The symbols below a choice that have a say in its type. In C those inside of `if` have none.
+    fn push_members(&self, parent: NodeId, members: &mut Vec<SymbolId>) {
+        for child in &self.nodes[parent.index()].children {
+            let node = &self.nodes[child.index()];
+            if node.kind == NodeKind::If && self.dialect.has(Rule::ChoiceTypeFromIfs) {
+                self.push_members(*child, members);
+            }
+            members.extend(node.symbol);
         }
     }
 
@@ -240,12 +247,13 @@ impl Builder<'_> {
         }
     }
 
-    /// As in C, a definition that depends on nothing does not free the others of their
-    /// dependencies.
+    /// In C, a definition that depends on nothing does not free the others of their dependencies.
     fn join_direct_dependencies(&mut self) {
+        let frees = self.dialect.has(Rule::FreeDefinitions);
         for symbol in &mut self.symbols {
             let depends = symbol.nodes.iter().map(|node| self.nodes[node.index()].depends);
-            let joined = depends.filter(|depends| *depends != ExprId::YES).reduce(|any, more| self.exprs.or(any, more));
+            let counting = depends.filter(|depends| frees || *depends != ExprId::YES);
+            let joined = counting.reduce(|any, more| self.exprs.or(any, more));
             symbol.direct_dependency = joined.unwrap_or(ExprId::YES);
         }
     }

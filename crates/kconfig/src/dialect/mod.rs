@@ -128,7 +128,7 @@ pub struct Dialect {
     family: Family,
     version: Version,
     /// One bit a [`Rule`].
-    rules: u64,
+    rules: u128,
 }
 
 impl Dialect {

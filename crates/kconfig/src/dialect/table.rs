@@ -8,10 +8,10 @@ use super::{Family, Version};
 
 /// Some rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules(u64);
+pub struct Rules(u128);
 
 impl Rules {
-    pub(super) const fn bits(self) -> u64 {
+    pub(super) const fn bits(self) -> u128 {
         self.0
     }
 
@@ -120,6 +120,9 @@ rules! {
     /// `$NAME` and `${NAME}` stand for a variable of the environment in every text in quotes,
     /// behind a backslash and where a macro gives them too; one that is not set stays as it is.
     DollarTexts = NEVER;
+    /// `$(name,argument)` of a name that is no function is the variable of the environment, as is
+    /// `$(name)`.
+    VariablesAsFunctions = NEVER;
     /// `$(shell)` gives up to 4,095 bytes; it was 255.
     LongShellOutput = since(6, 1);
     /// Texts of one word may stand without quotes: `source a/Kconfig`.
@@ -220,6 +223,10 @@ rules! {
     /// Reading `.config`, lines between the comments `Deprecated options for backward
     /// compatibility` and `End of deprecated options` do not count.
     OldNamesSkipped = NEVER;
+    /// A member inside of `if` gives its choice a type, too.
+    ChoiceTypeFromIfs = NEVER;
+    /// A definition that depends on nothing frees the others of their dependencies.
+    FreeDefinitions = NEVER;
     /// `savedefconfig` counts neither defaults nor selects of members of choices.
     MembersWithoutDefaults = NEVER;
     /// Reading `.config`, one member that is `y` decides its choice; elsewhere a choice with a mode
@@ -228,8 +235,8 @@ rules! {
 }
 
 impl Rule {
-    pub(super) const fn bit(self) -> u64 {
-        1 << self as u64
+    pub(super) const fn bit(self) -> u128 {
+        1 << self as u32
     }
 
     /// What [`super::Dialect::EXTENDED`] has besides Linux's newest rules.
@@ -305,6 +312,7 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Coreboot, Rule::SourcesInChoicesRefused, false),
     (Family::Coreboot, Rule::OverridesNoticed, true),
     (Family::Kconfiglib, Rule::DollarTexts, true),
+    (Family::Kconfiglib, Rule::VariablesAsFunctions, true),
     (Family::Kconfiglib, Rule::Globs, true),
     (Family::Kconfiglib, Rule::RelativeSource, true),
     (Family::Kconfiglib, Rule::DefinedTypes, true),
@@ -314,6 +322,8 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Kconfiglib, Rule::UnmetWarning, false),
     (Family::Kconfiglib, Rule::AnyLineEnds, true),
     (Family::Kconfiglib, Rule::BlanksCut, true),
+    (Family::Kconfiglib, Rule::ChoiceTypeFromIfs, true),
+    (Family::Kconfiglib, Rule::FreeDefinitions, true),
     (Family::Kconfiglib, Rule::MembersWithoutDefaults, true),
     (Family::Kconfiglib, Rule::OneMemberDecides, true),
     (Family::Kconfiglib, Rule::OpenTexts, false),
@@ -324,6 +334,7 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Kconfiglib, Rule::MenuconfigsInChoicesRefused, false),
     (Family::Kconfiglib, Rule::SourcesInChoicesRefused, false),
     (Family::EspIdf, Rule::DollarTexts, true),
+    (Family::EspIdf, Rule::VariablesAsFunctions, true),
     (Family::EspIdf, Rule::Globs, true),
     (Family::EspIdf, Rule::RelativeSource, true),
     (Family::EspIdf, Rule::EnvOption, true),
@@ -334,6 +345,8 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::EspIdf, Rule::BlanksCut, true),
     (Family::EspIdf, Rule::LineComments, true),
     (Family::EspIdf, Rule::OldNamesSkipped, true),
+    (Family::EspIdf, Rule::ChoiceTypeFromIfs, true),
+    (Family::EspIdf, Rule::FreeDefinitions, true),
     (Family::EspIdf, Rule::MembersWithoutDefaults, true),
     (Family::EspIdf, Rule::OneMemberDecides, true),
     (Family::EspIdf, Rule::OpenTexts, false),
@@ -361,7 +374,7 @@ pub(super) const fn base(family: Family, version: Version) -> Version {
 }
 
 /// The rules of a program in a version.
-pub(super) const fn rules(family: Family, version: Version) -> u64 {
+pub(super) const fn rules(family: Family, version: Version) -> u128 {
     let linux = base(family, version);
     let (mut bits, mut at) = (0, 0);
     while at < Rule::ALL.len() {

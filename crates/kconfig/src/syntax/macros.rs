@@ -77,6 +77,8 @@ pub(crate) struct Macros<'e> {
     stopped: bool,
     /// How many bytes of a command's output count.
     output_limit: usize,
+    /// Whether a variable of the environment stands for a function that is not there.
+    variables_as_functions: bool,
 }
 
 /// Where a reference stands.
@@ -98,11 +100,13 @@ impl<'e> Macros<'e> {
             length: 0,
             stopped: false,
             output_limit: LONG_OUTPUT,
+            variables_as_functions: false,
         }
     }
 
-    /// Takes the limits of a dialect.
+    /// Takes the limits and ways of a dialect.
     pub(crate) fn obey(&mut self, dialect: Dialect) {
+        self.variables_as_functions = dialect.has(Rule::VariablesAsFunctions);
         self.output_limit = if dialect.has(Rule::LongShellOutput) { LONG_OUTPUT } else { SHORT_OUTPUT };
     }
 
@@ -227,6 +231,11 @@ impl<'e> Macros<'e> {
         }
         if arguments.is_empty() {
             return Ok(self.env.read(&name).unwrap_or_default());
+        }
+        if self.variables_as_functions
+            && let Some(value) = self.env.read(&name)
+        {
+            return Ok(value);
         }
         self.report_unknown(&name, place.span);
         Ok(String::new())

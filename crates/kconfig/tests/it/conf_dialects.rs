@@ -220,6 +220,39 @@ fn kconfiglib_and_esp_idf_read_variables_in_texts() {
 }
 
 #[test]
+fn kconfiglib_and_esp_idf_take_a_variable_for_a_function() {
+    let tree = "config A\n\tdef_bool $(dt_compat_enabled,st,stm32)\nconfig S\n\tstring\n\tdefault \"<$(gone,1)>\"\n";
+    let machine = |rules: &str| Machine::new(tree).rules(rules).set("dt_compat_enabled", "y");
+    for rules in ["kconfiglib", "esp-idf"] {
+        assert_eq!(values(&mut machine(rules), "--alldefconfig"), ["CONFIG_A=y", "CONFIG_S=\"<>\""], "{rules}");
+    }
+    let (code, said) = said_and_code(machine("linux-6.1"), "--alldefconfig");
+    assert!(code == 1 && said.contains("expected an expression"), "{said}");
+}
+
+#[test]
+fn kconfiglib_frees_a_symbol_that_is_defined_without_dependencies() {
+    let tree = "if SOC\nconfig XIP\n\tdefault n\nendif\nconfig SOC\n\tbool \"soc\"\nconfig A\n\tdef_bool y\n\timply XIP\n\
+                config XIP\n\tbool \"x\"\n";
+    for (rules, value) in
+        [("kconfiglib", "CONFIG_XIP=y"), ("esp-idf", "CONFIG_XIP=y"), ("5.6", "# CONFIG_XIP is not set")]
+    {
+        assert_eq!(values(&mut Machine::new(tree).rules(rules), "--alldefconfig")[0], value, "{rules}");
+    }
+}
+
+#[test]
+fn kconfiglib_takes_the_type_of_a_choice_from_members_inside_of_if() {
+    let tree = "choice\n\tprompt \"c\"\nif X\nconfig M\n\tbool \"m\"\nconfig N\n\tbool \"n\"\nendif\nendchoice\nconfig X\n\tdef_bool y\n";
+    for (rules, lines) in
+        [("kconfiglib", &["# CONFIG_M is not set", "CONFIG_N=y", "CONFIG_X=y"][..]), ("5.6", &["CONFIG_X=y"])]
+    {
+        let mut machine = Machine::new(tree).rules(rules).config("CONFIG_N=y\n");
+        assert_eq!(values(&mut machine, "--olddefconfig"), lines, "{rules}");
+    }
+}
+
+#[test]
 fn kconfiglib_saves_members_of_choices_whatever_their_defaults_and_selects() {
     // Members with a default, selected, and with neither.
     let tree = "config S\n\tbool \"s\"\n\tdefault y\n\tselect C\nchoice\n\tprompt \"one\"\nconfig A\n\tbool \"a\"\n\

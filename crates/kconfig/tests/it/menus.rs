@@ -91,14 +91,15 @@ fn help_ends_where_the_indentation_does() {
 #[test]
 fn sources_may_be_relative_optional_and_globs() {
     let tree = files(&[
-        ("Kconfig", "source \"phases/*/Kconfig\"\nosource \"none/*\"\nosource \"none\"\n"),
+        ("Kconfig", "source \"phases/*/Kconfig\"\nosource \"none/*\"\nosource \"none\"\nosource \"/out/*/Kconfig\"\n"),
         ("phases/b/Kconfig", "config B\n\tdef_bool y\n"),
         ("phases/a/Kconfig", "config A\n\tdef_bool y\nrsource \"more/Kconfig\"\norsource \"none\"\n"),
         ("phases/a/more/Kconfig", "config A2\n\tdef_bool y\nrsource \"../../rest\"\n"),
         ("phases/rest", "config R\n\tdef_bool y\n"),
+        ("/out/side/Kconfig", "config O\n\tdef_bool y\n"),
     ]);
     let names: Vec<_> = tree.symbols().map(|(_, symbol)| &*symbol.name).collect();
-    assert_eq!(names, ["A", "A2", "R", "B"]);
+    assert_eq!(names, ["A", "A2", "R", "B", "O"]);
     assert_eq!(tree.location(tree.node(tree.get(symbol(&tree, "A2")).nodes[0]).span), "phases/a/more/Kconfig:1:1");
 }
 
