@@ -216,7 +216,9 @@ impl Members {
         {
             return Err(self.strangers(inventory));
         }
-        // A reinstalled machine has no data of the cluster, nor does any other one.
+        if self.stage == FoundingStage::Established && !self.all.is_empty() && stay.is_empty() {
+            return Err(self.reinstalled(inventory));
+        }
         if self.stage == FoundingStage::Planned || stay.is_empty() {
             return Ok((Self::all_at_once(inventory), Vec::new()));
         }
@@ -258,6 +260,18 @@ impl Members {
             .evidence(format!("it is on: {}", self.names().join(", ")))
             .evidence(format!("the inventory has: {}", wanted(inventory)))
             .hint("keep one of the old ones on the list until the new ones have joined; or give the data up: turnup down (with the old list)")
+    }
+
+    /// The hosts have the members' names, and none has a member's data: a first start would be
+    /// another, empty cluster.
+    fn reinstalled(&self, inventory: &Inventory) -> Error {
+        let hosts = inventory.control_planes().map(|host| host.name.as_str()).collect::<Vec<_>>().join(" ");
+        Error::precondition("the control-plane hosts are other machines than before, and none has the data of etcd")
+            .evidence(format!("members of etcd were on: {}", self.names().join(", ")))
+            .hint(format!(
+                "bring one of the old machines or its disk back; or give the data up: turnup reset {hosts}; then: turnup up, \
+                 and with a backup: turnup restore --file BACKUP"
+            ))
     }
 
     fn names(&self) -> Vec<&str> {
@@ -367,11 +381,10 @@ mod tests {
             THREE.map(|(name, address, _)| (["x", "y", "z"][usize::from(name.as_bytes()[0] - b'a')], address, "1"));
         insta::assert_snapshot!(plan(founded.clone(), &strangers, &[]).unwrap_err().render());
         let reinstalled = THREE.map(|(name, address, _)| (name, address, "2"));
-        assert_eq!(
-            plan(founded.clone(), &reinstalled, &[]).unwrap().0.stage,
-            FoundingStage::Planned,
-            "all were reinstalled"
-        );
+        insta::assert_snapshot!(plan(founded.clone(), &reinstalled, &[]).unwrap_err().render());
+        assert!(plan(founded.clone(), &reinstalled, &["b"]).is_ok(), "one has its data");
+        let unfinished = Members { stage: FoundingStage::Planned, ..founded.clone() };
+        assert!(plan(unfinished, &reinstalled, &[]).is_ok(), "there was no data yet");
         let reset = Members { all: Vec::new(), ..founded };
         assert_eq!(plan(reset, &strangers, &[]).unwrap().0.all.len(), 3, "all were reset");
     }

@@ -155,6 +155,13 @@ pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()
     if left.is_empty() { Ok(()) } else { write_members(cluster, &members) }
 }
 
+/// Before all hosts are deleted with all data: where that is killed half-way, the next `turnup up`
+/// asks the hosts that are left which of them have data, and does not look for members that were
+/// given up.
+pub fn give_up(cluster: &Cluster) -> Result<()> {
+    cluster.store.remove(FILE)
+}
+
 /// The same before Terraform takes these hosts away for ever. Refused where all data would go with
 /// them, or where etcd cannot be told.
 pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {

@@ -76,6 +76,7 @@ mod version_skew;
 pub use api::{KUBECONFIG, Kubectl, kubectl};
 pub use condition::{find_condition, is_ready};
 pub use csr_approver::{PendingCsr, PendingCsrs, Policy, find_pending, run as run_csr_approver};
+pub use etcd_step::give_up as give_up_etcd;
 pub use exec_credential::sign_credential;
 pub use group_tokens::{JoinToken, find_summaries as find_join_tokens};
 pub use keyset::{ItemState, Keyset, KeysetItem, KeysetName, RotationStep};

@@ -10,7 +10,7 @@ use crate::bootstrap::cloud_resources::{
     CloudResource, CloudResources, delete_cloud_resources, find_cloud_resources, record_orphans,
 };
 use crate::bootstrap::reset::{self, ResetOutcome};
-use crate::bootstrap::user_kubeconfig;
+use crate::bootstrap::{give_up_etcd, user_kubeconfig};
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Class, Context as _, Error, Result};
@@ -102,6 +102,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         local::delete_orphans(&orphans)?;
         let mut kept = left;
         if provision::has_made(cluster)? {
+            give_up_etcd(cluster)?;
             kept.extend(provision::destroy(cluster, volumes, &session.context("down", TIMEOUT)?)?);
         } else if let Some(inventory) = cluster.find_inventory()? {
             let hosts: Vec<&Host> = inventory.hosts.iter().collect();

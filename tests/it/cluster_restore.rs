@@ -166,9 +166,10 @@ fn cluster_restore_brings_every_loss_back() {
     kill_restore(&site, &[], "control plane stopped");
     kill_restore(&site, &[], "data restored");
     let result = restore(&site, &[]);
-    // Taken before the member was removed.
     let list: Value = serde_json::from_str(&site.ok(&["backup", "list", "--output", "json"]).out).unwrap();
-    assert_eq!(list["backups"][0]["manifest"]["reason"], "change", "{list}");
+    // One was taken before the member was removed; those of the interval come when they are due.
+    let reasons = list["backups"].as_array().unwrap().iter().map(|backup| &backup["manifest"]["reason"]);
+    assert!(reasons.into_iter().any(|reason| reason == "change"), "{list}");
     assert_eq!(result["source"], format!("the backup {}", list["backups"][0]["name"].as_str().unwrap()));
     let second = result["new_revision"].as_u64().unwrap();
     assert!(second > first + AHEAD / 2, "above all that was ever served: {first}, then {second}");
