@@ -88,7 +88,7 @@ impl Graph {
             rest = &rest[1..];
         }
         while let Some(word) = rest.first() {
-            let child = [place.as_slice(), &[word.clone()]].concat();
+            let child = [place.as_slice(), std::slice::from_ref(word)].concat();
             if !self.modules.contains_key(&child) {
                 break;
             }
@@ -108,7 +108,7 @@ impl Graph {
             for _ in 0..5 {
                 let Some(name) = rest.first() else { break };
                 let Some(next) = self.handed_on.get(&(file.clone(), name.clone())) else { break };
-                file = next.clone();
+                file.clone_from(next);
             }
             Some(file)
         });
