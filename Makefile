@@ -10,12 +10,13 @@ TURNUP := cargo run --quiet --release --locked --
 # Tests with these words in their names create hosts, or use what only one cluster at a time can have.
 HOSTS := cluster_ fault_matrix user_data_boot
 # Files of tests/it that need no root, no network and no other program. A filter also takes longer names, so kconfig_cli:: is among them.
-FAST := tidy:: tidy_files:: documents:: glossary:: completions:: config_cli:: config_mistakes:: wizard_cli:: --skip kubeconfig_cli::
+FAST := tidy:: tidy_circles:: tidy_files:: documents:: glossary:: completions:: config_cli:: config_mistakes:: wizard_cli:: --skip kubeconfig_cli::
 PREFIX ?= $(HOME)/.local
 DATADIR ?= $(PREFIX)/share
 MANDIR ?= $(DATADIR)/man/man1
-# fish looks for a user's completions here, and for the system's in $(DATADIR)/fish/vendor_completions.d.
-FISHDIR ?= $(HOME)/.config/fish/completions
+# With a PREFIX or DESTDIR of one's own the binary goes there, too, and fish's completions to where it looks for the system's.
+INTO := $(if $(filter command environment,$(origin PREFIX) $(origin DESTDIR)),--no-track --root "$(DESTDIR)$(PREFIX)")
+FISHDIR ?= $(if $(INTO),$(DATADIR)/fish/vendor_completions.d,$(HOME)/.config/fish/completions)
 CARGO_DENY := target/tools/bin/cargo-deny
 export RUSTDOCFLAGS := -D warnings
 
@@ -113,12 +114,12 @@ deny: $(CARGO_DENY) ## Licences, duplicate crates and sources of dependencies
 advisories: $(CARGO_DENY) ## Known vulnerabilities; fetches the advisory database
 	$(CARGO_DENY) --locked check advisories
 check: lint deny test ## Everything that a change has to pass
-install: ## turnup into cargo's bin directory; man pages and completions of bash, zsh and fish below PREFIX (~/.local)
-	cargo install --locked --path .
-	@$(TURNUP) man --dir "$(MANDIR)"
-	@$(TURNUP) completions bash --to "$(DATADIR)/bash-completion/completions/turnup"
-	@$(TURNUP) completions zsh --to "$(DATADIR)/zsh/site-functions/_turnup"
-	@$(TURNUP) completions fish --to "$(FISHDIR)/turnup.fish"
+install: ## turnup, man pages and completions below PREFIX, or DESTDIR and PREFIX; without: cargo's bin directory and ~/.local
+	cargo install --locked --path . $(INTO)
+	@$(TURNUP) man --dir "$(DESTDIR)$(MANDIR)"
+	@$(TURNUP) completions bash --to "$(DESTDIR)$(DATADIR)/bash-completion/completions/turnup"
+	@$(TURNUP) completions zsh --to "$(DESTDIR)$(DATADIR)/zsh/site-functions/_turnup"
+	@$(TURNUP) completions fish --to "$(DESTDIR)$(FISHDIR)/turnup.fish"
 clean: ## Remove what was built; clusters and the artifact cache stay
 	cargo clean
 

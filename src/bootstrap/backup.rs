@@ -1,5 +1,5 @@
-//! Backups of etcd, from the operator's machine: the unit's flags, the step `backup` before changes
-//! of etcd, and what `turnup backup` asks of the hosts, where `node::backup` does the work.
+//! Backups of etcd, from the operator's machine: the step `backup` before changes of etcd, and what
+//! `turnup backup` asks of the hosts, where `node::backup` does the work.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,54 +16,14 @@ use crate::parallel;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
 
+use super::backup_words::{BackupReason, place, take_words};
 use super::etcd_members::{FoundingStage, MemberStart, Members};
 use super::host_connection::HostConnection;
-use super::keyset::{self, KeysetName};
 use super::node_context::NodeContext;
-use super::pki::Pki;
 use super::step_ids::ARTIFACTS;
 
 /// How long a host may take to verify a backup, or to hand over a part of one.
 const LONGEST: Duration = Duration::from_mins(10);
-
-/// Why a backup is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BackupReason {
-    /// Its time has come.
-    Interval,
-    /// The operator wants one.
-    Request,
-    /// etcd is about to be changed.
-    Change,
-}
-
-impl BackupReason {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Interval => "interval",
-            Self::Request => "request",
-            Self::Change => "change",
-        }
-    }
-}
-
-/// The words behind `turnup node backup` that name the place.
-fn place(cluster: &Cluster, settings: &BackupSettings) -> Vec<String> {
-    vec![format!("--directory={}", settings.directory), format!("--cluster={}", cluster.settings.name)]
-}
-
-/// All words behind `turnup node backup` to take one.
-pub(super) fn take_words(cluster: &Cluster, settings: &BackupSettings, reason: BackupReason) -> Result<Vec<String>> {
-    let mut words = place(cluster, settings);
-    words.extend([
-        "take".to_owned(),
-        format!("--cluster-id={}", cluster_id(cluster)?),
-        format!("--reason={}", reason.word()),
-        format!("--keep-recent={}", settings.keep_recent),
-        format!("--keep-daily={}", settings.keep_daily),
-    ]);
-    Ok(words)
-}
 
 fn require(cluster: &Cluster) -> Result<&BackupSettings> {
     let store = BackupSettings::STORE;
@@ -171,13 +131,6 @@ pub(crate) struct HostBackups {
     pub host: String,
     /// What it said.
     pub list: Result<BackupList>,
-}
-
-/// What tells this cluster from any other, also from one of its name.
-pub(super) fn cluster_id(cluster: &Cluster) -> Result<String> {
-    // The first item for ever, also when others came after it.
-    let authority = Pki::of(cluster).text(&KeysetName::EtcdCa.file(keyset::FIRST), "crt")?;
-    Ok(unknown::digest(&authority))
 }
 
 /// What the control-plane hosts have, in the order of the inventory.

@@ -9,6 +9,7 @@ mod api;
 mod assets;
 mod authority;
 pub mod backup;
+mod backup_words;
 pub mod base_config;
 pub mod cloud_resources;
 mod component;

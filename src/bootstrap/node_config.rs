@@ -21,7 +21,7 @@ use crate::node::node_config::{BACKUP_SERVICE, Content, File, Health, NodeConfig
 use crate::node::{layout, yaml};
 
 use super::assets::{Assets, unit_word};
-use super::backup::{self, BackupReason};
+use super::backup_words::{self, BackupReason};
 use super::component::{API_SERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER};
 use super::configuration;
 use super::contents::{ComponentFiles, Contents, SecretTexts};
@@ -304,7 +304,7 @@ impl NodeConfigs<'_> {
     /// What the timer of backups starts. It is no unit of the node config, whose units run on.
     fn backup_service(&self, files: &mut Contents<'_>) -> Result<()> {
         let Some(settings) = &self.cluster.settings.backup else { return Ok(()) };
-        let words = backup::take_words(self.cluster, settings, BackupReason::Interval)?;
+        let words = backup_words::take_words(self.cluster, settings, BackupReason::Interval)?;
         let context = minijinja::context! {
             version => self.cluster.version(),
             turnup => layout::TURNUP,

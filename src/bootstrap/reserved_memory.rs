@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::config::parse_quantity;
 use crate::error::{Error, Result};
 
 /// What kubelet evicts by where nothing says so (`evictionHard`).
@@ -15,7 +16,7 @@ pub(super) fn set(config: &mut Value) -> Result<()> {
     if config["memoryManagerPolicy"] != "Static" || config.get("reservedMemory").is_some() {
         return Ok(());
     }
-    let of = |name: &str, field: &str, default: &str| -> Result<u64> {
+    let of = |name: &str, field: &str, default: &str| -> Result<u128> {
         let text = config[name][field].as_str().unwrap_or(default);
         bytes(text).ok_or_else(|| {
             Error::config(format!(
@@ -32,25 +33,8 @@ pub(super) fn set(config: &mut Value) -> Result<()> {
 }
 
 /// A quantity of Kubernetes in bytes; none where it is no whole number of them.
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let factor: u64 = match &text[digits.len()..] {
-        "" => 1,
-        "k" => 1000,
-        "M" => 1000_u64.pow(2),
-        "G" => 1000_u64.pow(3),
-        "T" => 1000_u64.pow(4),
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "Ti" => 1 << 40,
-        _ => return None,
-    };
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let scale = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
-    let number: u64 = format!("{whole}{part}").parse().ok()?;
-    let product = number.checked_mul(factor)?;
-    product.is_multiple_of(scale).then_some(product / scale)
+fn bytes(text: &str) -> Option<u128> {
+    parse_quantity(text).filter(|thousandths| thousandths.is_multiple_of(1000)).map(|thousandths| thousandths / 1000)
 }
 
 #[cfg(test)]

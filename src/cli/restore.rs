@@ -70,26 +70,22 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let session = ClusterSession::start(global, "restore")?;
     let restored = session.finish(|session| {
         let cluster = &session.cluster;
-        let unfinished = restore::find_unfinished(cluster)?;
-        let plan = match (&unfinished, args.source()) {
+        let (plan, lines) = match (restore::find_unfinished(cluster)?, args.source()) {
             (None, source) => {
                 let source = source.unwrap_or(RestoreSource::Best);
                 let request = RestoreRequest { source, without: args.without.clone(), older: args.older };
-                Some(restore::plan(cluster, &request)?)
+                let plan = restore::plan(cluster, &request)?;
+                let lines = plan.lines.clone();
+                (Some(plan), lines)
             }
-            (Some(_), None) => None,
+            (Some((source, hosts)), None) => {
+                (None, vec![format!("the restore of etcd from {source} goes on, on: {}", hosts.join(", "))])
+            }
             (Some((source, _)), Some(_)) => {
                 return Err(Error::precondition(format!("the restore of etcd from {source} is under way"))
                     .evidence("no other one can begin before it has come to its end")
                     .hint("turnup restore"));
             }
-        };
-        let lines = match (&plan, &unfinished) {
-            (Some(plan), _) => plan.lines.clone(),
-            (None, Some((source, hosts))) => {
-                vec![format!("the restore of etcd from {source} goes on, on: {}", hosts.join(", "))]
-            }
-            (None, None) => Vec::new(),
         };
         for line in lines {
             session.tell(printer, line);

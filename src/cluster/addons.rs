@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::config::Settings;
-use crate::error::Result;
+use crate::error::{Context as _, Result};
 
-/// The settings of all addons; templates name them as the fields are named.
+/// The settings of all addons, for templates, which name them. What code reads, too, is a field;
+/// an addon whose settings only its templates read needs none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
 pub struct AddonSettings {
     pub kube_proxy: bool,
     pub proxy_mode: Option<ProxyMode>,
-    pub kube_proxy_conntrack_per_core: u32,
     pub cni: bool,
     pub flannel_backend: Option<FlannelBackend>,
     pub mtu: u32,
@@ -22,18 +23,13 @@ pub struct AddonSettings {
     pub non_masquerade_cidrs: Vec<String>,
     pub dns: bool,
     pub dns_replicas: u32,
-    pub dns_upstreams: Vec<String>,
-    pub dns_stub_domains: BTreeMap<String, String>,
-    pub dns_cache_seconds: u32,
-    pub dns_log: bool,
-    pub dns_memory_limit: String,
-    pub metrics_server: bool,
-    pub metrics_server_replicas: u32,
-    pub metrics_server_resolution: String,
     pub limit_range: bool,
     pub local_storage: bool,
     pub local_storage_path: String,
     pub prune: bool,
+    /// Everything else that phase 3 asks, by the names behind `phase3.`, as the file has it.
+    #[serde(flatten)]
+    pub others: BTreeMap<String, Value>,
 }
 
 /// By which rules of the kernel kube-proxy makes Services work.
@@ -58,10 +54,9 @@ pub enum FlannelBackend {
 
 impl AddonSettings {
     pub(super) fn read(settings: &Settings) -> Result<Self> {
-        Ok(Self {
+        let mut read = Self {
             kube_proxy: settings.get_bool("phase3.kube_proxy")?,
             proxy_mode: settings.get_word("phase2.proxy_mode")?,
-            kube_proxy_conntrack_per_core: settings.get_number("phase3.kube_proxy_conntrack_per_core")?,
             cni: settings.get_bool("phase3.cni")?,
             flannel_backend: settings.get_word("phase2.network.flannel_backend")?,
             mtu: settings.get_number("phase2.network.mtu")?,
@@ -69,19 +64,18 @@ impl AddonSettings {
             non_masquerade_cidrs: settings.get_list("phase2.network.non_masquerade_cidrs")?,
             dns: settings.get_bool("phase3.dns")?,
             dns_replicas: settings.get_number("phase3.dns_replicas")?,
-            dns_upstreams: settings.get_list("phase3.dns_upstreams")?,
-            dns_stub_domains: settings.get_map("phase3.dns_stub_domains")?,
-            dns_cache_seconds: settings.get_number("phase3.dns_cache_seconds")?,
-            dns_log: settings.get_bool("phase3.dns_log")?,
-            dns_memory_limit: settings.get("phase3.dns_memory_limit")?,
-            metrics_server: settings.get_bool("phase3.metrics_server")?,
-            metrics_server_replicas: settings.get_number("phase3.metrics_server_replicas")?,
-            metrics_server_resolution: settings.get("phase3.metrics_server_resolution")?,
             limit_range: settings.get_bool("phase3.limit_range")?,
             local_storage: settings.get_bool("phase3.local_storage")?,
             local_storage_path: settings.get("phase3.local_storage_path")?,
             prune: settings.get_bool("phase3.prune")?,
-        })
+            others: BTreeMap::new(),
+        };
+        let fields = serde_json::to_value(&read).context("the settings of addons")?;
+        let all = settings.list().into_iter();
+        let named =
+            all.filter_map(|it| Some((it.name.strip_prefix("phase3.")?.to_owned(), it.json(settings.schema()))));
+        read.others = named.filter(|(name, _)| fields.get(name).is_none()).collect();
+        Ok(read)
     }
 
     /// Whether kube-proxy needs a kernel with all of nftables.

@@ -107,8 +107,21 @@ impl Addon {
     /// Whether it is switched on.
     #[must_use]
     pub fn is_on(&self, settings: &AddonSettings) -> bool {
-        let fields = serde_json::to_value(settings).unwrap_or_default();
-        fields[self.switch.trim_start_matches("phase3.")] == true
+        self.find_switch(settings) == Some(true)
+    }
+
+    fn find_switch(&self, settings: &AddonSettings) -> Option<bool> {
+        let fields = serde_json::to_value(settings).ok()?;
+        fields.get(self.switch.strip_prefix("phase3.")?)?.as_bool()
+    }
+
+    /// A switch that is none would leave the addon out without a word.
+    fn require_switch(&self, settings: &AddonSettings) -> Result<()> {
+        let missing = || {
+            Error::config(format!("{DIR}/{}/{FILE}: its switch {} is no bool of phase 3", self.name, self.switch))
+                .hint(format!("define it in phases/addons/{}/Kconfig", self.name))
+        };
+        self.find_switch(settings).map(drop).ok_or_else(missing)
     }
 
     /// Why it is not for this Kubernetes; nothing when it is.
@@ -123,6 +136,7 @@ impl Addon {
     /// Refuses addons that are on and not for this Kubernetes.
     pub(super) fn require_all_fit(source: &TreeSource, settings: &AddonSettings, kubernetes: &str) -> Result<()> {
         for addon in Self::all(source)? {
+            addon.require_switch(settings)?;
             if let Some(why) = addon.skew(kubernetes).filter(|_| addon.is_on(settings)) {
                 let message = format!("{}: the addon {}: {why}", addon.switch, addon.name);
                 let error = Error::config(message).evidence(format!("{DIR}/{}/{FILE} says so", addon.name));
@@ -241,5 +255,22 @@ mod tests {
         );
         settings.set_all(&[("phase3.cni", "n"), ("phase3.kube_proxy", "n"), ("phase3.dns", "n")]).unwrap();
         require(&read(&settings)).unwrap();
+    }
+
+    #[test]
+    fn a_switch_is_any_bool_of_phase_3() {
+        let settings =
+            AddonSettings::read(&crate::config::Settings::defaults(&TreeSource::embedded()).unwrap()).unwrap();
+        let switched_by = |switch: &str| all(&[("a", &GOOD.replace("phase3.dns", switch))]).unwrap().remove(0);
+        assert!(switched_by("phase3.dns").is_on(&settings));
+        // No field of the type: its own templates alone read it.
+        let other = switched_by("phase3.metrics_server");
+        assert!(!other.is_on(&settings) && other.require_switch(&settings).is_ok());
+        let error = switched_by("phase3.hello").require_switch(&settings).unwrap_err().render();
+        assert!(
+            error.contains("templates/addons/a/addon.toml: its switch phase3.hello is no bool of phase 3"),
+            "{error}"
+        );
+        assert!(switched_by("phase3.dns_replicas").require_switch(&settings).is_err(), "a number");
     }
 }

@@ -233,7 +233,7 @@ impl OwnMember {
         if self.is_running() {
             return Err(Error::precondition("etcd runs, so that its data cannot be exchanged"));
         }
-        Exchange { directory: &self.directory, programs, order }.carry_out()
+        Exchange { member: self, programs, order }.carry_out()
     }
 
     /// Starts again what was stopped, now and at each boot.
@@ -269,31 +269,27 @@ fn remove_file(path: &Path) -> Result<()> {
 
 /// The exchange of the data of one member.
 struct Exchange<'a> {
-    directory: &'a Path,
+    member: &'a OwnMember,
     programs: &'a EtcdPrograms<'a>,
     order: &'a RestoreOrder,
 }
 
 impl Exchange<'_> {
-    fn data(&self) -> PathBuf {
-        self.directory.join("data")
-    }
-
     fn aside(&self) -> PathBuf {
-        self.directory.join(aside_name(&self.order.id))
+        self.member.directory.join(aside_name(&self.order.id))
     }
 
     fn built(&self) -> PathBuf {
-        self.directory.join(format!("restore-{}", self.order.id))
+        self.member.directory.join(format!("restore-{}", self.order.id))
     }
 
     fn find(&self) -> Found {
-        Found { built: self.built().exists(), aside: self.aside().exists(), data: self.data().exists() }
+        Found { built: self.built().exists(), aside: self.aside().exists(), data: self.member.data().exists() }
     }
 
     /// Whether this restore came to its end here.
     fn is_marked(&self) -> bool {
-        fs_err::read_to_string(self.directory.join(MARK)).is_ok_and(|mark| mark.trim() == self.order.id)
+        fs_err::read_to_string(self.member.directory.join(MARK)).is_ok_and(|mark| mark.trim() == self.order.id)
     }
 
     fn carry_out(&self) -> Result<()> {
@@ -302,9 +298,9 @@ impl Exchange<'_> {
             let effect = || match next {
                 Next::Build => self.build(),
                 Next::PutAside => self.put_aside(),
-                Next::MoveIn => self.rename(&self.built(), &self.data()),
+                Next::MoveIn => self.rename(&self.built(), &self.member.data()),
                 Next::Mark => Ok(atomic_file::replace(
-                    &self.directory.join(MARK),
+                    &self.member.directory.join(MARK),
                     self.order.id.as_bytes(),
                     FileMode::Exact(0o600),
                 )?),
@@ -318,11 +314,11 @@ impl Exchange<'_> {
     /// A data directory of the new member beside the old one. It gets its name when it is whole.
     fn build(&self) -> Result<()> {
         let RestoreOrder { id, name, peer_url, initial_cluster, token, bump, has_hash } = self.order;
-        let half = self.directory.join(format!("restore-{id}.half"));
+        let half = self.member.directory.join(format!("restore-{id}.half"));
         if half.exists() {
             fs_err::remove_dir_all(&half)?;
         }
-        let snapshot = self.directory.join(snapshot_name(id)).display().to_string();
+        let snapshot = self.member.snapshot(id).display().to_string();
         let flags = [
             format!("--data-dir={}", half.display()),
             format!("--name={name}"),
@@ -335,28 +331,28 @@ impl Exchange<'_> {
         let words = ["snapshot", "restore", &snapshot, "--mark-compacted"].into_iter();
         self.programs.utl(&words.chain(flags.iter().map(String::as_str)).collect::<Vec<_>>())?;
         // etcd has a user of its own, to whom the directory around belongs.
-        let owner = format!("--reference={}", self.directory.display());
+        let owner = format!("--reference={}", self.member.directory.display());
         let half_name = half.display().to_string();
         Run::new("chown").dir("/").args(["--recursive", &owner, &half_name]).succeed()?;
         self.rename(&half, &self.built())
     }
 
     fn put_aside(&self) -> Result<()> {
-        if self.data().exists() {
-            return self.rename(&self.data(), &self.aside());
+        if self.member.data().exists() {
+            return self.rename(&self.member.data(), &self.aside());
         }
         // That there was nothing has to be seen later, too.
         fs_err::create_dir(self.aside())?;
-        Ok(sync_directory(self.directory)?)
+        Ok(sync_directory(&self.member.directory)?)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         fs_err::rename(from, to)?;
-        Ok(sync_directory(self.directory)?)
+        Ok(sync_directory(&self.member.directory)?)
     }
 
     fn refuse(&self) -> Error {
-        Error::precondition(format!("{} is there although it was put aside", self.data().display()))
+        Error::precondition(format!("{} is there although it was put aside", self.member.data().display()))
             .evidence(format!("the data of before: {}", self.aside().display()))
             .hint("see what started etcd meanwhile, and move its data elsewhere; then: turnup restore")
     }
@@ -413,21 +409,26 @@ mkdir -p "$dir/member/snap" && echo "$*" >"$dir/member/snap/db"
             self.dir.path().join("etcd")
         }
 
+        fn member(&self) -> OwnMember {
+            OwnMember { host: self.order.name.clone(), directory: self.etcd() }
+        }
+
         fn carry_out(&self) -> Result<()> {
             let programs = EtcdPrograms::with_etcdutl(&self.utl);
-            Exchange { directory: &self.etcd(), programs: &programs, order: &self.order }.carry_out()
+            Exchange { member: &self.member(), programs: &programs, order: &self.order }.carry_out()
         }
 
         /// One effect, or half of one, and then the machine is gone.
         fn step(&self, is_cut: bool) {
             let programs = EtcdPrograms::with_etcdutl(&self.utl);
-            let exchange = Exchange { directory: &self.etcd(), programs: &programs, order: &self.order };
+            let member = self.member();
+            let exchange = Exchange { member: &member, programs: &programs, order: &self.order };
             match decide(exchange.find()) {
                 // Killed within it: etcdutl leaves a half.
                 Next::Build if is_cut => fs_err::create_dir_all(self.etcd().join("restore-t1.half/member")).unwrap(),
                 Next::Build => exchange.build().unwrap(),
                 Next::PutAside => exchange.put_aside().unwrap(),
-                Next::MoveIn => exchange.rename(&exchange.built(), &exchange.data()).unwrap(),
+                Next::MoveIn => exchange.rename(&exchange.built(), &member.data()).unwrap(),
                 _ => {}
             }
         }

@@ -85,6 +85,16 @@ impl HostAnswers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::facts::CLIENT_CERTIFICATE;
+    use crate::node::layout;
+    use crate::node::node_config::{AGENT_UNIT, HOST_FILE};
+
+    #[test]
+    fn the_question_names_what_node_puts_on_a_host() {
+        for name in [HOST_FILE, AGENT_UNIT, layout::TURNUP, layout::KUBERNETES, CLIENT_CERTIFICATE] {
+            assert!(QUESTION.contains(name), "{name}");
+        }
+    }
 
     #[test]
     fn the_answer_of_a_host_is_taken_apart() {

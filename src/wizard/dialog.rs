@@ -5,8 +5,6 @@ use kconfig::{ChoiceId, NodeId, SymbolId};
 use super::items::{Cell, ElementFields, Items};
 use super::keymap::KeyContext;
 use super::line_edit::LineEdit;
-use super::preview::FilePreview;
-use super::repair::Repair;
 use super::search::Search;
 
 /// What lies over the menus.
@@ -97,6 +95,40 @@ pub(super) enum PickPurpose {
     Load,
     /// How to begin.
     Start,
+}
+
+/// What would make an entry changeable; `repair` finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Repair {
+    pub(super) symbol: SymbolId,
+    /// Why it is locked.
+    pub(super) reasons: Vec<String>,
+    /// The answers to give, in their order; none when no way was found.
+    pub(super) steps: Vec<(SymbolId, String)>,
+    /// What else changes with them.
+    pub(super) effects: Vec<String>,
+    pub(super) scroll: usize,
+}
+
+/// The file as it would be, and what differs; `preview` makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FilePreview {
+    pub(super) tab: Tab,
+    pub(super) lines: Vec<String>,
+    pub(super) scroll: usize,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tab {
+    /// The file as it would be saved.
+    File,
+    /// What differs from the file.
+    Saved,
+    /// What differs from the defaults.
+    Defaults,
+    /// What differs from what runs.
+    Applied,
 }
 
 impl Dialog {

@@ -2,18 +2,10 @@
 
 use kconfig::SymbolId;
 
+use super::items::FieldNote;
 use super::model::Model;
 use crate::config::field_help;
 use crate::config::format::{Field, Format};
-
-/// What is known of one field besides its format.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FieldNote {
-    /// What it is for.
-    pub(super) help: Option<String>,
-    /// What counts where it is left out.
-    pub(super) default: Option<String>,
-}
 
 /// Of all fields of a setting; nothing of one that has none.
 pub(super) fn notes(model: &Model, symbol: SymbolId) -> Vec<FieldNote> {

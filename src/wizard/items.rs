@@ -4,7 +4,6 @@
 use kconfig::SymbolId;
 use serde_json::{Map, Value};
 
-use super::field_note::FieldNote;
 use super::line_edit::LineEdit;
 use crate::config::format::{Field, Format};
 use crate::config::{HOSTS, Schema, merge_hosts, read_hosts};
@@ -23,6 +22,15 @@ pub(super) struct Items {
     notes: Vec<FieldNote>,
     /// Why the whole cannot be taken.
     pub(super) wrong: Option<String>,
+}
+
+/// What is known of one field besides its format.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FieldNote {
+    /// What it is for.
+    pub(super) help: Option<String>,
+    /// What counts where it is left out.
+    pub(super) default: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,28 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kconfig::{Config, dotconfig};
 use serde_json::Value;
 
+use super::dialog::{FilePreview, Tab};
 use super::model::{Form, Model, Saved};
-
-/// The dialog.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FilePreview {
-    pub(super) tab: Tab,
-    pub(super) lines: Vec<String>,
-    pub(super) scroll: usize,
-}
-
-/// What is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tab {
-    /// The file as it would be saved.
-    File,
-    /// What differs from the file.
-    Saved,
-    /// What differs from the defaults.
-    Defaults,
-    /// What differs from what runs.
-    Applied,
-}
 
 impl Tab {
     pub(super) const ALL: [Self; 4] = [Self::File, Self::Saved, Self::Defaults, Self::Applied];

@@ -3,21 +3,9 @@
 
 use kconfig::{Config, SymbolId, SymbolType, Tri, explain};
 
+use super::dialog::Repair;
 use super::model::Model;
 use crate::config::{self, Problem, ProblemLevel};
-
-/// The dialog.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Repair {
-    pub(super) symbol: SymbolId,
-    /// Why it is locked.
-    pub(super) reasons: Vec<String>,
-    /// The answers to give, in their order; none when no way was found.
-    pub(super) steps: Vec<(SymbolId, String)>,
-    /// What else changes with them.
-    pub(super) effects: Vec<String>,
-    pub(super) scroll: usize,
-}
 
 /// More changes than these are counted, not listed.
 const LISTED: usize = 40;

@@ -128,6 +128,7 @@ mod simulation;
 mod skip;
 mod state_server;
 mod tidy;
+mod tidy_circles;
 mod tidy_files;
 mod user_data_boot;
 mod user_data_schema;

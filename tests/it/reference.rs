@@ -188,64 +188,139 @@ fn bases(dir: &Path) -> Vec<Base> {
     TARGETS.iter().map(base).collect()
 }
 
-/// What settings decide that show in nothing rendered, or only together with other answers; by the
-/// beginning of their names. `config_reach` tries those of the clouds with such answers.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("phase1.api.", MODULE),
-    ("phase1.aws.", MODULE),
-    ("phase1.azure.client_secret_file", "how Terraform logs in"),
-    ("phase1.azure.", MODULE),
-    ("phase1.baremetal.hosts_file", "the inventory of hosts"),
-    ("phase1.control_plane.", MODULE),
-    ("phase1.custom.", "the Terraform module of your own"),
-    ("phase1.dns.", MODULE),
-    ("phase1.etcd_volume.keep", "what `turnup down` deletes"),
-    ("phase1.gce.", MODULE),
-    ("phase1.ssh.bastion_machine_type", MODULE),
-    ("phase1.ssh.", "SSH connections"),
-    ("phase1.state.", "the backend of Terraform"),
-    ("phase1.terraform.", "how Terraform runs"),
-    ("phase1.timeout", "how Terraform runs"),
-    ("phase1.user_data.", "user data"),
-    ("phase2.apiserver.oidc_", "file `authentication.yaml` of kube-apiserver"),
-    ("phase2.backup.interval", "unit `turnup-backup.timer`"),
-    ("phase2.backup.before_change", "step `bootstrap/backup`"),
-    ("phase2.backup.", "file `/etc/systemd/system/turnup-backup.service`"),
-    ("phase2.feature_gates", "flags and fields of components"),
-    ("phase2.network.cni_manifests", "file `addons/network-manifests.yaml`"),
-    ("phase2.overrides", "flags and fields of components"),
-    ("phase2.artifacts.preload_images", "images of every node"),
-    ("phase2.no_proxy", "units of containerd and kubelet"),
-    ("phase2.proxy_ca_file", "unit `turnup-trust.service`"),
-    ("phase2.runtime.config_file", "file `/etc/containerd/turnup-extra.toml`"),
-    ("phase2.runtime.registry_auth_file", "file `/var/lib/kubelet/config.json`"),
-    ("phase2.scheduler.config_file", "file `scheduler.yaml` of kube-scheduler"),
-    ("phase2.security.audit_policy_file", "file `audit-policy.yaml` of kube-apiserver"),
-    ("phase2.host.static_pods", "files in `/etc/kubernetes/manifests` of control-plane hosts"),
-    ("phase2.kubeconfig.merge", "the operator's own kubeconfig"),
-    ("phase2.kubeconfig.", "certificates that turnup issues"),
-    ("phase2.kube_context_name", "the administrator's kubeconfig"),
-    ("phase2.pki.token_lifetime", "bootstrap tokens of hosts"),
-    ("phase2.pki.", "certificates that turnup issues"),
-    ("phase2.security.encryption_", "file `encryption.yaml` of kube-apiserver"),
-    ("phase2.parallel_hosts", "how phase 2 runs"),
-    ("phase2.host_timeout", "how phase 2 runs"),
-    ("phase2.timeout", "how phase 2 runs"),
-    ("phase2.update.", "how phase 2 updates the nodes of a running cluster"),
-    ("phase3.local_storage_path", "manifest `addons/local-path-provisioner.yaml`"),
-    ("phase3.manifests", "file `addons/own-manifests.yaml`"),
-    ("phase3.metrics_server_", "manifest `addons/metrics-server.yaml`"),
-    ("phase3.max_unready_nodes", "which cluster counts as up"),
-    ("phase3.prune", "what the step `addons/apply` deletes"),
-    ("phase3.timeout", "how long phase 3 may take"),
-    ("phase3.validate_timeout", "how long `turnup validate` waits"),
+/// What settings decide that show in nothing rendered, or only together with other answers: each
+/// by its name, so that a new one says it too. `config_reach` tries those of the clouds with such
+/// answers.
+const ELSEWHERE: &[(&str, &[&str])] = &[
+    (
+        "the target's Terraform module, with other answers",
+        &[
+            "phase1.control_plane.zones",
+            "phase1.gce.zone",
+            "phase1.gce.control_plane_instance_type",
+            "phase1.gce.subnetwork",
+            "phase1.gce.network_project",
+            "phase1.gce.public_addresses",
+            "phase1.gce.disk_kms_key",
+            "phase1.aws.zones",
+            "phase1.aws.control_plane_instance_type",
+            "phase1.aws.subnet_ids",
+            "phase1.aws.public_subnet_ids",
+            "phase1.aws.topology",
+            "phase1.aws.nat_gateways",
+            "phase1.aws.disk_kms_key",
+            "phase1.azure.master_vm_size",
+            "phase1.azure.image_id",
+            "phase1.azure.vnet_id",
+            "phase1.azure.vnet_cidr",
+            "phase1.azure.subnet_cidr",
+            "phase1.azure.ipv6_cidr",
+            "phase1.azure.master_private_ip",
+            "phase1.azure.control_plane_identity",
+            "phase1.azure.node_identity",
+            "phase1.api.internal_load_balancer",
+            "phase1.dns.provider",
+            "phase1.dns.zone",
+            "phase1.dns.private_zone",
+            "phase1.dns.ttl",
+            "phase1.ssh.bastion_machine_type",
+        ],
+    ),
+    ("how Terraform logs in", &["phase1.azure.client_secret_file"]),
+    ("the inventory of hosts", &["phase1.baremetal.hosts_file"]),
+    ("the Terraform module of your own", &["phase1.custom.module", "phase1.custom.environment"]),
+    ("what `turnup down` deletes", &["phase1.etcd_volume.keep"]),
+    (
+        "SSH connections",
+        &[
+            "phase1.ssh.authorized_key_files",
+            "phase1.ssh.bastion_host",
+            "phase1.ssh.bastion_user",
+            "phase1.ssh.bastion_port",
+        ],
+    ),
+    (
+        "the backend of Terraform",
+        &[
+            "phase1.state.backend",
+            "phase1.state.gcs.bucket",
+            "phase1.state.gcs.prefix",
+            "phase1.state.s3.bucket",
+            "phase1.state.s3.prefix",
+            "phase1.state.s3.region",
+            "phase1.state.s3.endpoint",
+            "phase1.state.s3.kms_key",
+            "phase1.state.azurerm.resource_group",
+            "phase1.state.azurerm.storage_account",
+            "phase1.state.azurerm.container",
+            "phase1.state.http.address",
+            "phase1.state.http.lock_address",
+            "phase1.state.http.lock_requests",
+            "phase1.state.http.username",
+            "phase1.state.http.password_file",
+        ],
+    ),
+    (
+        "how Terraform runs",
+        &[
+            "phase1.terraform.program",
+            "phase1.terraform.parallelism",
+            "phase1.terraform.lock_timeout",
+            "phase1.timeout",
+        ],
+    ),
+    ("user data", &["phase1.user_data.token_lifetime", "phase1.user_data.parts"]),
+    (
+        "file `authentication.yaml` of kube-apiserver",
+        &[
+            "phase2.apiserver.oidc_client_id",
+            "phase2.apiserver.oidc_username_claim",
+            "phase2.apiserver.oidc_username_prefix",
+            "phase2.apiserver.oidc_groups_claim",
+            "phase2.apiserver.oidc_groups_prefix",
+            "phase2.apiserver.oidc_ca_file",
+            "phase2.apiserver.oidc_required_claims",
+        ],
+    ),
+    ("images of every node", &["phase2.artifacts.preload_images"]),
+    ("step `bootstrap/backup`", &["phase2.backup.before_change"]),
+    ("unit `turnup-backup.timer`", &["phase2.backup.interval"]),
+    (
+        "file `/etc/systemd/system/turnup-backup.service`",
+        &["phase2.backup.keep_recent", "phase2.backup.keep_daily", "phase2.backup.directory"],
+    ),
+    ("files in `/etc/kubernetes/manifests` of control-plane hosts", &["phase2.host.static_pods"]),
+    (
+        "certificates that turnup issues",
+        &[
+            "phase2.kubeconfig.lifetime",
+            "phase2.kubeconfig.max_lifetime",
+            "phase2.pki.leaf_lifetime",
+            "phase2.pki.ca_lifetime",
+            "phase2.pki.ca_cert_file",
+            "phase2.pki.ca_key_file",
+        ],
+    ),
+    ("file `addons/network-manifests.yaml`", &["phase2.network.cni_manifests"]),
+    ("units of containerd and kubelet", &["phase2.no_proxy"]),
+    ("flags and fields of components", &["phase2.overrides"]),
+    ("bootstrap tokens of hosts", &["phase2.pki.token_lifetime"]),
+    ("unit `turnup-trust.service`", &["phase2.proxy_ca_file"]),
+    ("file `/etc/containerd/turnup-extra.toml`", &["phase2.runtime.config_file"]),
+    ("file `/var/lib/kubelet/config.json`", &["phase2.runtime.registry_auth_file"]),
+    ("file `scheduler.yaml` of kube-scheduler", &["phase2.scheduler.config_file"]),
+    ("file `audit-policy.yaml` of kube-apiserver", &["phase2.security.audit_policy_file"]),
+    ("file `encryption.yaml` of kube-apiserver", &["phase2.security.encryption_kms_endpoint"]),
+    ("how phase 2 runs", &["phase2.timeout"]),
+    ("manifest `addons/local-path-provisioner.yaml`", &["phase3.local_storage_path"]),
+    ("file `addons/own-manifests.yaml`", &["phase3.manifests"]),
+    ("manifest `addons/metrics-server.yaml`", &["phase3.metrics_server_replicas", "phase3.metrics_server_resolution"]),
 ];
-const MODULE: &str = "the target's Terraform module, with other answers";
 
 #[track_caller]
 fn known(name: &str) -> &'static str {
-    let found = ELSEWHERE.iter().find(|(start, _)| name.starts_with(start));
-    found.unwrap_or_else(|| panic!("{name} changes nothing that is rendered: say in ELSEWHERE what it decides")).1
+    let found = ELSEWHERE.iter().find(|(_, names)| names.contains(&name));
+    found.unwrap_or_else(|| panic!("{name} changes nothing that is rendered: say in ELSEWHERE what it decides")).0
 }
 
 /// Where a setting goes: what differs when it has another value, on the first target where that
@@ -367,6 +442,12 @@ fn the_page_of_settings_is_current_and_every_setting_acts() {
         .iter()
         .map(|symbol| (schema.name(*symbol).to_owned(), reaches(&bases, schema, schema.name(*symbol))))
         .collect();
+    let listed = ELSEWHERE.iter().flat_map(|(what, names)| names.iter().map(move |name| (*name, *what)));
+    let idle: Vec<&str> = listed
+        .filter(|(name, what)| reached.get(*name).is_none_or(|found| found != what))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(idle.is_empty(), "shows in what is rendered: take it out of ELSEWHERE: {idle:?}");
     let mut page = SETTINGS.to_owned();
     for (menu, symbols) in &pages {
         let title = if menu.is_empty() { "Top".to_owned() } else { menu.join(" > ") };

@@ -2,7 +2,7 @@
 //! and knows no machine. Each failure names the place and what to do.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::tidy::{code, files, is_test, none, read, root};
 
@@ -62,83 +62,6 @@ fn comments_wrap_at_100_columns() {
         }
     }
     none(&wide, "wrap the comment");
-}
-
-/// Files of one directory that name each other, because they are one thing: none today.
-const CIRCLES: [(&str, &str); 0] = [];
-
-#[test]
-fn no_two_files_of_a_directory_name_each_other() {
-    let all = files(&["src"], ".rs").into_iter().filter(|path| path.matches('/').count() > 1);
-    let all: Vec<String> = all.filter(|path| !is_test(path) && !path.ends_with("/mod.rs")).collect();
-    let named: BTreeMap<&str, BTreeSet<String>> =
-        all.iter().map(|path| (path.as_str(), siblings_named(&code(path)))).collect();
-    let is_named = |path: &str, other: &str| {
-        let ((dir, _), (other_dir, file)) = (path.rsplit_once('/').unwrap(), other.rsplit_once('/').unwrap());
-        dir == other_dir && named[path].contains(file.trim_end_matches(".rs"))
-    };
-    let pairs = all.iter().flat_map(|path| all.iter().map(move |other| (path.as_str(), other.as_str())));
-    let circles: Vec<(&str, &str)> =
-        pairs.filter(|(path, other)| path < other && is_named(path, other) && is_named(other, path)).collect();
-    assert_eq!(circles, CIRCLES, "move what both need into one of them or a file of its own; or name the circle here");
-}
-
-/// The modules behind `super::module` and `super::{module, …}`.
-fn siblings_named(code: &str) -> BTreeSet<String> {
-    let mut named = BTreeSet::new();
-    for after in code.split("super::").skip(1) {
-        let list = match after.strip_prefix('{') {
-            Some(group) => group.split(';').next().unwrap_or_default(),
-            None => after.split([';', '(', ' ']).next().unwrap_or_default(),
-        };
-        named.extend(list.split(|letter: char| !letter.is_alphanumeric() && letter != '_').map(str::to_owned));
-    }
-    named
-}
-
-/// Modules whose own file shares items with files that it uses, and why.
-const SHARING: [(&str, &str); 1] =
-    [("src/cloud/mod.rs and src/cloud/spec.rs", "a cloud reads what its module is given, and that says whose it is")];
-
-/// What a file declares itself, without what is inside of other items.
-fn declared(code: &str) -> BTreeSet<String> {
-    const ITEM: &str =
-        r"(?m)^(?:pub(?:\([^)]*\))? )?(?:(?:const|async) )*(?:fn|struct|enum|trait|type|static|const) (\w+)";
-    regex::Regex::new(ITEM).unwrap().captures_iter(code).map(|found| found[1].to_owned()).collect()
-}
-
-#[test]
-fn a_module_and_its_files_need_each_other_in_one_direction() {
-    let all = files(&["src"], ".rs");
-    let children = |path: &str| {
-        let dir = path.strip_suffix("/mod.rs").or(path.strip_suffix(".rs")).unwrap_or_default().to_owned() + "/";
-        let is_child = |other: &&String| other.strip_prefix(&dir).is_some_and(|name| !name.contains('/'));
-        all.iter().filter(is_child).filter(|other| !is_test(other) && *other != path).cloned().collect::<Vec<_>>()
-    };
-    let mut circles = Vec::new();
-    for path in &all {
-        let own = code(path);
-        let items = declared(&own);
-        for child in children(path) {
-            let name = child.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
-            let is_used = own.lines().any(|line| !line.starts_with("pub") && names_child(line, name));
-            let shared: Vec<String> = siblings_named(&code(&child)).intersection(&items).cloned().collect();
-            if is_used && !shared.is_empty() {
-                circles.push(format!("{path} and {child}: {}", shared.join(", ")));
-            }
-        }
-    }
-    let is_known = |circle: &String| SHARING.iter().any(|(place, _)| circle.starts_with(place));
-    let (known, new): (Vec<String>, Vec<String>) = circles.into_iter().partition(is_known);
-    none(&new, "move what both need into a file of its own");
-    let idle = SHARING.iter().filter(|(place, _)| !known.iter().any(|circle| circle.starts_with(place)));
-    none(&idle.map(|(place, _)| (*place).to_owned()).collect::<Vec<_>>(), "shares nothing: take it out of SHARING");
-}
-
-/// Whether a line uses something of the file of this name.
-fn names_child(line: &str, child: &str) -> bool {
-    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
-    line.match_indices(&format!("{child}::")).any(|(at, _)| !line[..at].trim_end_matches("self::").ends_with(is_word))
 }
 
 /// Public names of types that stand in more than one place, and why.

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use hashbrown::HashTable;
 
+use crate::ids::{ChoiceId, SymbolId};
 use crate::source::hash_of;
-use crate::tree::{ChoiceId, SymbolId};
 use crate::value::Tri;
 
 /// An expression of one tree.

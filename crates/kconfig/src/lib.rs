@@ -65,6 +65,7 @@ pub mod expr;
 pub mod format;
 pub mod fragment;
 pub mod history;
+mod ids;
 pub mod json;
 pub mod lint;
 mod load;
@@ -84,6 +85,7 @@ pub use dialect::{Dialect, Rule};
 pub use env::{Call, Env, Messages, Output, Shell};
 pub use excerpt::Excerpt;
 pub use expr::{Atom, Compare, Expr, ExprId};
+pub use load::detect_dialect;
 pub use source::{FileId, Files, MemoryFiles, SearchPath, Span};
 pub use suggest::suggest;
 pub use tree::{

@@ -347,7 +347,8 @@ impl<'a> Loader<'a> {
 
 /// The rules that a tree is read by: those that the environment names, else those that its top file
 /// and its Makefile speak for.
-pub(crate) fn detect_dialect(root: &str, files: &dyn Files, env: &Env<'_>) -> Detected {
+#[must_use]
+pub fn detect_dialect(root: &str, files: &dyn Files, env: &Env<'_>) -> Detected {
     match env.dialect() {
         Some(dialect) => Detected::named(dialect),
         None => detect_from(&files.read(root).unwrap_or_default(), files, env),

@@ -6,8 +6,8 @@ use hashbrown::HashTable;
 
 use crate::excerpt::Excerpt;
 use crate::expr::{Atom, TextId};
+use crate::ids::SymbolId;
 use crate::source::{Span, hash_of};
-use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
 
 /// Words and texts by number, and the symbols that bare words name.

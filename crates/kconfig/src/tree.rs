@@ -1,55 +1,21 @@
 //! The tree: files, menu nodes, symbols and choices in arenas, immutable once loaded.
 
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 use thin_vec::ThinVec;
 
-use crate::build::Graph;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::{Detected, Dialect, Rule};
-use crate::env::Env;
 use crate::excerpt::Excerpt;
 use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
 use crate::names::Names;
-use crate::source::{FileId, Files, Sources, Span};
+use crate::source::{FileId, Sources, Span};
 use crate::syntax::reader::Reader;
 use crate::value::SymbolType;
 
-macro_rules! arena_id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(NonZeroU32);
-
-        impl $name {
-            pub(crate) fn new(index: usize) -> Self {
-                Self(u32::try_from(index).map_or(NonZeroU32::MAX, |index| NonZeroU32::MIN.saturating_add(index)))
-            }
-
-            /// The position in the tree's arena.
-            #[must_use]
-            pub const fn index(self) -> usize {
-                self.0.get() as usize - 1
-            }
-        }
-    };
-}
-
-arena_id!(
-    /// A symbol of one tree.
-    SymbolId
-);
-arena_id!(
-    /// A menu node of one tree.
-    NodeId
-);
-arena_id!(
-    /// A choice of one tree.
-    ChoiceId
-);
+pub use crate::ids::{ChoiceId, NodeId, SymbolId};
 
 /// `#: key = value` directly above an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -309,11 +275,6 @@ impl Dependencies {
 }
 
 impl Tree {
-    /// Reads the tree whose top file is `root`.
-    pub fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Self, Diagnostics> {
-        crate::build::load(root, files, env)
-    }
-
     /// Findings that do not stop the tree from being used.
     #[must_use]
     pub fn warnings(&self) -> &Diagnostics {
@@ -326,12 +287,6 @@ impl Tree {
         findings.extend(self.check(is_known));
         findings.sort_by_key(|finding| finding.labels.first().map(|label| label.span));
         findings
-    }
-
-    /// What has to be known before what.
-    pub(crate) fn dependencies(&self) -> &Dependencies {
-        let Self { nodes, symbols, choices, exprs, .. } = self;
-        self.dependencies.get_or_init(|| Graph { nodes, symbols, choices, exprs }.dependencies())
     }
 
     /// The top menu; its prompt is the text of `mainmenu`.

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
+use crate::ids::SymbolId;
 use crate::source::Span;
-use crate::tree::SymbolId;
 
 /// No, module, yes: the truth values of Kconfig, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -18,6 +18,7 @@ mod noshell;
 mod packages;
 mod python;
 pub mod random;
+mod series;
 mod suite;
 pub mod synthetic;
 mod tool;
@@ -30,9 +31,10 @@ pub use difference::{difference, values};
 pub use fork::{Fork, ForkTree};
 pub use measure::{Counter, Sample, Stats, instructions, sample};
 pub use python::Python;
+pub use series::Series;
 pub use suite::{Score, run_suite};
 pub use tool::{Job, Outcome, Tool};
-pub use tree::{Arch, Series, Tree, Variant};
+pub use tree::{Arch, Tree, Variant};
 
 /// Why something that a test needs is not here.
 #[derive(Clone, Debug, PartialEq, Eq)]

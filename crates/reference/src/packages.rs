@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::tree::Series;
+use crate::series::Series;
 use crate::{Missing, program};
 
 /// Signs all of Debian's suites.

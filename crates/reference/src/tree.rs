@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::cache::{self, Making};
+use crate::series::Series;
 use crate::tool::Tool;
 use crate::{Missing, noshell, packages, program, say};
 
@@ -20,17 +21,6 @@ const WANTED: [&str; 7] = [
     "linux-source-*/tools/include/*",
 ];
 const LIMIT: Duration = Duration::from_mins(5);
-
-/// A line of releases that Debian packages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Series {
-    /// Debian 12's; the last one before the rules of choices changed that Debian carries.
-    V6_1,
-    /// Debian 13's.
-    V6_12,
-    /// The newest in sid, 7.2 or later.
-    Newest,
-}
 
 /// What kconfig calls SRCARCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,24 +53,6 @@ pub struct Tree {
     whole: PathBuf,
     noshell: PathBuf,
     conf: PathBuf,
-}
-
-impl Series {
-    /// The two numbers in a package's name.
-    pub(crate) fn version_in(name: &str) -> Option<(u32, u32)> {
-        let version = name.strip_prefix("linux-source-")?.split('_').next()?;
-        let (major, minor) = version.split_once('.')?;
-        Some((major.parse().ok()?, minor.parse().ok()?))
-    }
-
-    fn has(self, key: &str) -> bool {
-        let version = Self::version_in(key);
-        match self {
-            Self::V6_1 => version == Some((6, 1)),
-            Self::V6_12 => version == Some((6, 12)),
-            Self::Newest => version >= Some((7, 2)),
-        }
-    }
 }
 
 impl Arch {

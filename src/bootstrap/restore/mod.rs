@@ -25,7 +25,6 @@ use crate::parallel;
 use crate::phase::Cx;
 
 use super::api::{Kubectl, kubectl};
-use super::backup;
 use super::delete_nodes::find_without_host;
 use super::etcd_members::{Members, name_and_url, peer_url};
 use super::etcdctl::Etcdctl;
@@ -34,6 +33,7 @@ use super::keyset::{ItemState, KeysetName};
 use super::pki::Pki;
 use super::rolling_lock::write_members;
 use super::steps::wait_until_ready;
+use super::{backup, backup_words};
 
 use plan::{HostView, PlannedSource, Survey, choose_member};
 use record::{FILE, RestoreRecord, Snapshot};
@@ -93,7 +93,7 @@ pub fn plan(cluster: &Cluster, request: &RestoreRequest) -> Result<RestorePlan> 
         hosts: names.zip(views).map(|(name, view)| Ok((name, view?))).collect::<Result<_>>()?,
         backups: backups.into_iter().filter_map(|host| host.list.ok()).flat_map(|list| list.backups).collect(),
         file,
-        cluster: (cluster.settings.name.clone(), backup::cluster_id(cluster)?),
+        cluster: (cluster.settings.name.clone(), backup_words::cluster_id(cluster)?),
         kubernetes_version: cluster.settings.kubernetes_version.clone(),
         only_key_since: only_key_since(cluster)?,
         revision: RestoreRecord::find(&cluster.store)?.map_or(0, |record| record.revision()),

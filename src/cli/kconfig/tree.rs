@@ -69,7 +69,7 @@ impl TreeArgs {
     /// Whose rules the tree is read by, and why; it need not load.
     pub(super) fn detect(&self, path: &str) -> Result<Detected> {
         let place = self.place(path)?;
-        Ok(kconfig::dialect::of_tree(path, &place, &self.env()))
+        Ok(kconfig::detect_dialect(path, &place, &self.env()))
     }
 
     /// Where the files are, when the top one is there.

@@ -145,12 +145,10 @@ impl EtcdPrograms<'_> {
     /// The revision of the last change that this host's member has applied, and whether it knows a
     /// leader; an error where it does not answer.
     pub(super) fn applied_revision(&self) -> Result<(i64, bool)> {
-        let text = self.ctl(&["endpoint", "status", "--write-out=json", "--command-timeout=5s"])?;
-        let status: Value = serde_json::from_str(&text).context("etcdctl does not answer with JSON")?;
-        let revision = status.pointer("/0/Status/header/revision").and_then(Value::as_i64);
-        let leader = status.pointer("/0/Status/leader").and_then(Value::as_u64).unwrap_or_default();
+        let status = self.endpoint_status("5s")?;
+        let revision = status["header"]["revision"].as_i64();
         let revision = revision.ok_or_else(|| Error::permanent("etcdctl does not tell the revision"))?;
-        Ok((revision, leader != 0))
+        Ok((revision, status["leader"].as_u64().unwrap_or_default() != 0))
     }
 
     /// etcd's hash over a snapshot, its revision and number of keys.
@@ -161,12 +159,18 @@ impl EtcdPrograms<'_> {
 
     /// The version of etcd, and the id that it gave its cluster.
     fn identity(&self) -> Result<(String, String)> {
-        let text = self.ctl(&["endpoint", "status", "--write-out=json", "--command-timeout=10s"])?;
-        let status: Value = serde_json::from_str(&text).context("etcdctl does not answer with JSON")?;
-        let version = status.pointer("/0/Status/version").and_then(Value::as_str);
-        let id = status.pointer("/0/Status/header/cluster_id").and_then(Value::as_u64);
+        let status = self.endpoint_status("10s")?;
+        let (version, id) = (status["version"].as_str(), status["header"]["cluster_id"].as_u64());
         let (version, id) = version.zip(id).ok_or_else(|| Error::permanent("etcdctl does not tell its cluster"))?;
         Ok((version.to_owned(), format!("{id:x}")))
+    }
+
+    /// What this host's member says of itself within this time.
+    fn endpoint_status(&self, timeout: &str) -> Result<Value> {
+        let timeout = format!("--command-timeout={timeout}");
+        let text = self.ctl(&["endpoint", "status", "--write-out=json", &timeout])?;
+        let mut answer: Value = serde_json::from_str(&text).context("etcdctl does not answer with JSON")?;
+        Ok(answer.pointer_mut("/0/Status").map(Value::take).unwrap_or_default())
     }
 }
 

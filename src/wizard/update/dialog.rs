@@ -7,13 +7,12 @@ use super::scroll::scroll;
 use super::{files, menu};
 use crate::config;
 use crate::config::format::Format;
-use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
+use crate::wizard::dialog::{Dialog, FilePreview, Pick, PickOption, PickPurpose};
 use crate::wizard::items::{ElementFields, Items, Pasted};
 use crate::wizard::jump::{self, to_question};
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
-use crate::wizard::preview::FilePreview;
 
 pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
     match msg {

@@ -8,11 +8,10 @@ mod menu;
 mod open;
 mod scroll;
 
-use super::dialog::Dialog;
+use super::dialog::{Dialog, FilePreview, Tab};
 use super::guide::Guide;
 use super::model::Model;
 use super::msg::{Effect, Msg};
-use super::preview::{FilePreview, Tab};
 use crate::input::unify_line_ends;
 
 use open::open_text;

@@ -11,12 +11,10 @@ use super::text::shorten;
 use super::theme::Theme;
 use super::wrap::wrap;
 use super::{details, editors, lists};
-use crate::wizard::dialog::{Dialog, Pick, PickOption, PickPurpose};
+use crate::wizard::dialog::{Dialog, FilePreview, Pick, PickOption, PickPurpose, Repair, Tab};
 use crate::wizard::keymap::{self, Hint, KeyContext};
 use crate::wizard::model::Model;
 use crate::wizard::msg::Msg;
-use crate::wizard::preview::{FilePreview, Tab};
-use crate::wizard::repair::Repair;
 
 /// Draws one dialog.
 pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buffer: &mut Buffer) -> Drawn {

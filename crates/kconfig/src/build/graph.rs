@@ -5,7 +5,7 @@
 
 use crate::expr::{Atom, Expr, ExprId, Exprs};
 use crate::syntax::reader::narrow;
-use crate::tree::{Choice, Dependencies, Node, NodeId, Symbol};
+use crate::tree::{Choice, Dependencies, Node, NodeId, Symbol, Tree};
 
 /// A look at a tree whose conditions are whole.
 #[derive(Clone, Copy)]
@@ -14,6 +14,14 @@ pub(crate) struct Graph<'t> {
     pub symbols: &'t [Symbol],
     pub choices: &'t [Choice],
     pub exprs: &'t Exprs,
+}
+
+impl Tree {
+    /// What has to be known before what.
+    pub(crate) fn dependencies(&self) -> &Dependencies {
+        let Self { nodes, symbols, choices, exprs, .. } = self;
+        self.dependencies.get_or_init(|| Graph { nodes, symbols, choices, exprs }.dependencies())
+    }
 }
 
 /// How far the search has come with a vertex or an expression.

@@ -24,15 +24,15 @@ use crate::syntax::ast::{Attribute, Attributes, Item, ItemKind};
 use crate::tree::{Choice, ChoiceId, Node, NodeId, NodeKind, Own, Prompt, Symbol, SymbolId, Tree, WrittenDependencies};
 use crate::value::Tri;
 
-pub(crate) use graph::Graph;
-
-/// Loads a tree: read, build, check; refuses it when there is any error.
-pub(crate) fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree, Diagnostics> {
-    let tree = load_with_errors(root, files, env)?;
-    if tree.findings.iter().any(Diagnostic::is_error) {
-        return Err(Diagnostics::new(tree.findings, tree.sources).with_rules(tree.detected));
+impl Tree {
+    /// Reads the tree whose top file is `root`; refuses it when there is any error.
+    pub fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Self, Diagnostics> {
+        let tree = load_with_errors(root, files, env)?;
+        if tree.findings.iter().any(Diagnostic::is_error) {
+            return Err(Diagnostics::new(tree.findings, tree.sources).with_rules(tree.detected));
+        }
+        Ok(tree)
     }
-    Ok(tree)
 }
 
 /// The same, but a tree whose syntax is right is given with its errors; it must not be evaluated

@@ -11,9 +11,6 @@ pub mod table;
 
 use std::fmt;
 
-use crate::env::Env;
-use crate::source::Files;
-
 pub use detect::{Detected, Evidence, detect};
 pub use table::Rule;
 
@@ -38,13 +35,6 @@ pub enum Family {
     Kconfiglib,
     /// ESP-IDF's `esp-idf-kconfig`.
     EspIdf,
-}
-
-/// The rules that a tree is read by: those that the environment names, else those that its top file
-/// and its Makefile speak for.
-#[must_use]
-pub fn of_tree(root: &str, files: &dyn Files, env: &Env<'_>) -> Detected {
-    crate::load::detect_dialect(root, files, env)
 }
 
 impl Family {

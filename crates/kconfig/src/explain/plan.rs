@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::search;
+use super::search::{self, Answer};
 use crate::config::Config;
 use crate::expr::{Atom, Compare, Expr, ExprId};
 use crate::tree::{ChoiceId, SymbolId};
@@ -111,9 +111,6 @@ fn shorten(config: &Config<'_>, mut steps: Vec<Answer>, reaches: impl Fn(&Config
     }
     steps
 }
-
-/// A symbol and what to answer for it.
-pub(super) type Answer = (SymbolId, String);
 
 /// A configuration to try things on, and what was tried successfully.
 struct Planner<'t> {

@@ -10,12 +10,13 @@ use crate::expr::{Atom, ExprId};
 use crate::tree::SymbolId;
 use crate::value::SymbolType;
 
-use super::plan::Answer;
-
 /// How many symbols may be copied in all trials together: a configuration is copied for each.
 const MAX_COPIES: usize = 8_000_000;
 /// Ways among more symbols than this are not counted through.
 const MAX_SYMBOLS: usize = 40;
+
+/// A symbol and what to answer for it.
+pub(super) type Answer = (SymbolId, String);
 
 /// The shortest way of fewer steps than `known`, if all of them can be tried.
 pub(super) fn shorter<'t>(

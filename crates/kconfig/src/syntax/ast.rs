@@ -8,8 +8,9 @@ use thin_vec::ThinVec;
 use super::reader::{LogicalLine, narrow};
 use super::token::{Keyword, Token};
 use crate::expr::{Atom, ExprId, TextId};
+use crate::ids::SymbolId;
 use crate::source::Span;
-use crate::tree::{Annotation, HelpPlace, SymbolId};
+use crate::tree::{Annotation, HelpPlace};
 use crate::value::SymbolType;
 
 /// A name or a text with its place.

@@ -14,9 +14,9 @@ use super::reader::{LogicalLine, narrow};
 use super::token::{Token, kind};
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Compare, ExprId, Exprs};
+use crate::ids::SymbolId;
 use crate::names::Names;
 use crate::source::{FastHash, Span};
-use crate::tree::SymbolId;
 
 /// What pest makes of the grammar.
 mod grammar {
