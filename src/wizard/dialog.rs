@@ -41,8 +41,8 @@ pub(super) enum Dialog {
     Keys { scroll: usize },
     /// Lines to read.
     Text { title: String, lines: Vec<String>, scroll: usize },
-    /// The question before leaving.
-    Quit,
+    /// The question before leaving, with what is not saved.
+    Quit { lines: Vec<String>, scroll: usize },
     /// The question before writing something that is wrong.
     Save { lines: Vec<String>, scroll: usize },
     /// The file has changed on disk: what differs, and what to do.
@@ -116,7 +116,7 @@ impl Dialog {
             Self::Problems { .. } => KeyContext::Problems,
             Self::Preview(_) => KeyContext::Preview,
             Self::Details { .. } | Self::Keys { .. } | Self::Text { .. } => KeyContext::Text,
-            Self::Quit => KeyContext::Quit,
+            Self::Quit { .. } => KeyContext::Quit,
             Self::Save { .. } => KeyContext::Save,
             Self::Conflict { meets: false, .. } => KeyContext::Conflict,
             Self::Conflict { meets: true, .. } => KeyContext::ConflictMeets,

@@ -25,7 +25,7 @@ fn every_change_can_be_taken_back_and_made_again() {
     let session = session.press("UUUU");
     assert_eq!((values(&session)[3].as_str(), session.notice()), ("n", "there is nothing to redo"));
     let session = session.press("u").to("phase1.num_nodes").press("<Enter><C-u>3<Enter>U");
-    assert_eq!(session.notice(), "there is nothing to redo", "a new change ends what could be made again");
+    assert_eq!(session.notice(), "there is nothing to redo", "a new change ends what could be redone");
 }
 
 #[test]
@@ -46,13 +46,20 @@ fn what_is_locked_is_unlocked_with_the_fewest_answers() {
     let session = Session::ours().to("phase1.gce.region").press("e<Enter>");
     assert_eq!(session.value("phase1.cloud_provider"), "gce");
     assert_eq!(session.notice(), "as a command: turnup config set phase1.cloud_provider=gce");
-    assert_eq!(session.press("u").value("phase1.cloud_provider"), "local", "one change, taken back at once");
+    assert_eq!(session.press("u").value("phase1.cloud_provider"), "local", "one change, undone at once");
     let core =
         Session::everything().into("Networking support").at("Fancy things").press("y").at("Core").press("e<Enter>");
     assert_eq!((core.value("NET_FANCY"), core.value("NET_CORE")), ("n", "n"));
     let bastion = Session::ours().to("phase1.ssh.bastion_host").press("e");
     let Some(Dialog::Repair(repair)) = bastion.model.dialogs.last() else { panic!("{:?}", bastion.model.dialogs) };
     assert!(repair.effects[0].starts_with("! phase1.ssh.bastion_host: "), "what is wrong then: {:?}", repair.effects);
+    let mut machine = Session::ours().to("phase1.ssh.bastion_machine_type").press("e");
+    for (number, target) in ["gce", "aws", "azure", "gce"].into_iter().enumerate() {
+        let ways = machine.screen(80, 24);
+        let way = format!("(way {} of 3; Tab shows the next)", number % 3 + 1);
+        assert!(ways.contains(&way) && ways.contains(&format!("phase1.cloud_provider={target} ")), "{ways}");
+        machine = machine.press("<Tab>");
+    }
     let free = Session::ours().to("phase1.num_nodes").press("e");
     assert_eq!(free.notice(), "it can be changed: Enter; i tells why it has its value");
 }
@@ -65,7 +72,7 @@ fn a_locked_menu_is_unlocked_and_a_value_says_what_it_follows_from() {
     let exposure = Session::ours().to("phase1.cloud_provider").press("<Enter>jj<Enter>");
     let exposure = exposure.to("phase1.control_plane.count").press("<Enter>3<Enter>").to("phase1.api.exposure");
     let details = exposure.press("i").screen(200, 50);
-    assert!(details.contains("Because     phase1.control_plane.count is 3: as you said"), "{details}");
+    assert!(details.contains("Because     phase1.control_plane.count is 3: set here"), "{details}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn causes(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> {
     while !open.is_empty() && found.len() < MOST_LINKS {
         let cause = open.remove(0);
         let Some(symbol) = model.schema.tree().symbol(&cause.name) else { continue };
-        let how = if cause.how == "set" { "as you said" } else { &cause.how };
+        let how = if cause.how == "set" { "set here" } else { &cause.how };
         let shown = config::show(&model.schema, symbol, &cause.value);
         found.push(("Because", format!("{} is {shown}: {how}", cause.name)));
         open.extend(cause.because);
@@ -179,7 +179,16 @@ fn causes(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> {
 fn needs(model: &Model, node: NodeId) -> Vec<(&'static str, String)> {
     let tree = model.schema.tree();
     let terms = tree.conjuncts(tree.node(node).depends).into_iter().filter(|term| *term != ExprId::YES);
-    terms.map(|term| ("Needs", format!("{}, which is {}", tree.show(term), model.config.holds(term)))).collect()
+    terms.map(|term| ("Needs", format!("{} ({})", tree.show(term), met(model.config.holds(term))))).collect()
+}
+
+/// A condition's value for people.
+const fn met(value: Tri) -> &'static str {
+    match value {
+        Tri::Y => "met",
+        Tri::M => "met by m",
+        Tri::N => "not met",
+    }
 }
 
 /// Who selects and implies it, those first that do so now, and what it selects.
@@ -214,7 +223,7 @@ fn name_links(tree: &Tree, mut links: Vec<(SymbolId, Tri)>) -> Option<String> {
 fn origin(model: &Model, symbol: SymbolId) -> String {
     let tree = model.schema.tree();
     match model.config.origin(symbol) {
-        Origin::User => "as you said".to_owned(),
+        Origin::User => "set here".to_owned(),
         Origin::Default { span } => format!("by default ({})", tree.location(span)),
         Origin::Select { by, .. } => format!("selected by {}", tree.get(by).name),
         Origin::Imply { by, .. } => format!("implied by {}", tree.get(by).name),
