@@ -54,7 +54,7 @@ const WALKS: [Walk; 6] = [
     Walk {
         name: "custom",
         keys: "Enter*2|Down*5|Enter*3|\"module\"|Enter*5",
-        budget: 20,
+        budget: 30,
         summary: "2 hosts: 1 for the control plane, 1 for pods",
     },
 ];
@@ -99,7 +99,7 @@ const MORE: [(&str, &[&str]); 3] = [
     ("aws", &["prod", "aws", "", "", "", "", "", "", "", GROUP, "", "", URL]),
     ("custom", &["prod", "custom", "", "", "", "module"]),
 ];
-const GROUP: &str = r#"[{"name":"web","size":3}]"#;
+const GROUP: &str = r#"[{"name":"web","role":"worker","size":3}]"#;
 
 #[test]
 fn what_the_guide_writes_is_planned_on_every_target() {

@@ -327,7 +327,7 @@ fn two_wizards_tell_of_each_other_and_keep_what_both_answered() {
     second.sees("~ phase1.num_nodes: 1 -> 7");
     second.sees("~ phase1.cluster_name: kubernetes -> ours");
     second.types("ms");
-    second.sees("saved .config.json");
+    second.sees("saved /");
     let file: serde_json::Value = serde_json::from_str(&first.file()).unwrap();
     assert_eq!((&file["phase1"]["num_nodes"], &file["phase1"]["cluster_name"]), (&7.into(), &"ours".into()));
     for wizard in [&mut first, &mut second] {

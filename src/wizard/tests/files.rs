@@ -65,8 +65,9 @@ fn each_session_keeps_a_draft_of_its_own() {
 fn each_session_sees_that_another_is_open() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(".config");
-    fs_err::write(&path, "").unwrap();
     let (mut first, mut mine) = open(&path);
+    set(&mut mine, "MASK", "0x2");
+    assert_eq!(first.carry_out(&mine, &Effect::Save { overwrite: false }), Some(Msg::Saved));
     assert!(!first.has_others(), "it is no other of its own");
     let (second, _) = open(&path);
     assert!(first.has_others() && second.has_others());

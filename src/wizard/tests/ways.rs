@@ -76,6 +76,26 @@ fn a_locked_menu_is_unlocked_and_a_value_says_what_it_follows_from() {
 }
 
 #[test]
+fn rows_that_differ_from_what_runs_or_from_the_profile_are_marked() {
+    let mut session = Session::new_file().press("<Enter><Enter><Enter>").press("<Up><Up><Enter>");
+    assert_eq!(session.model.profile.as_ref().unwrap().name, "local-ha");
+    session = session.press("<F4>").to("phase1.num_nodes");
+    assert!(!session.screen(200, 50).contains("\n^ "), "nothing differs yet");
+    let session = session.press("<Enter>5<Enter>");
+    let screen = session.screen(200, 50);
+    assert!(screen.contains("\n^   Number of worker hosts") && screen.contains("Profile     local-ha: 2"), "{screen}");
+    let mut session = session;
+    session.model.applied = Some(
+        [("phase1.num_nodes", "5"), ("phase1.cluster_name", "old")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+    );
+    let screen = session.press("<Enter>6<Enter>").screen(200, 50);
+    assert!(screen.contains("\n~   Number of worker hosts") && screen.contains("Runs with   5"), "{screen}");
+    assert!(screen.contains("\n~ Cluster name"), "{screen}");
+}
+
+#[test]
 fn a_window_that_is_too_small_can_be_left() {
     use crate::wizard::input::Input;
     let area = Rect::new(0, 0, 30, 5);
