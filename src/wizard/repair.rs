@@ -71,17 +71,17 @@ fn other_ways(
     let words = model.schema.rule(*first).format.as_ref().and_then(|format| format.words());
     let values = words.map_or_else(|| explain::values_named_for(&model.config, *first), <[String]>::to_vec);
     let others = values.into_iter().filter(|value| value != taken && value != model.config.value(*first));
-    let with = |value: String| {
+    let replaced = |value: String| {
         let mut other = steps.to_vec();
         other[at].1 = value;
         other
     };
-    let works = |steps: &Vec<(SymbolId, String)>| {
+    let unlocks = |steps: &Vec<(SymbolId, String)>| {
         let mut after = model.config.clone();
         let are_taken = steps.iter().all(|(symbol, value)| after.set(*symbol, value).is_ok());
         are_taken && wish.map_or(after.visible(symbol) != Tri::N, |value| after.value(symbol) == value)
     };
-    others.map(with).filter(works).collect()
+    others.map(replaced).filter(unlocks).collect()
 }
 
 /// The values a user wants for a locked entry: the other value of a switch, any of a text.
