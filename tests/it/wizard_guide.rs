@@ -97,7 +97,7 @@ fn the_fewest_answers_for_every_target_end_in_what_plan_takes() {
 const MORE: [(&str, &[&str]); 3] = [
     ("gce", &["prod", "gce", "gce-ha", "", "", "my-project", "", "", "", "", "", "", URL]),
     ("aws", &["prod", "aws", "", "", "", "", "", "", "", GROUP, "", "", URL]),
-    ("custom", &["prod", "custom", "", "", "", "module"]),
+    ("custom", &["prod", "custom", "", "", "module"]),
 ];
 const GROUP: &str = r#"[{"name":"web","role":"worker","size":3}]"#;
 

@@ -228,7 +228,7 @@ fn a_whole_menu_is_reset_at_once() {
 fn every_dialog_is_left_by_esc_and_leaves_no_other_behind() {
     let list = || Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>");
     let groups = || Session::ours().to("phase1.node_groups").press("<Enter>");
-    for (session, left) in [
+    for (session, left) in vec![
         (list().press("a"), 1),
         (list().press("a10.0.0.0/8<Enter><Enter>"), 1),
         (list(), 0),
