@@ -59,9 +59,27 @@ pub(crate) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()
     atomic_file::replace(&target, &kconfig::text::to_bytes(content), mode).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::new(Class::Config, format!("cannot write {}", path.display()))
             .hint(format!("create the directory first: mkdir -p {}", atomic_file::directory_of(&target).display())),
-        _ => Error::from(error)
-            .hint(format!("{} was left as it was; check the directory and its free space", path.display())),
+        kind => {
+            let (class, next) = remedy(kind);
+            Error::new(class, format!("cannot write {}: {kind}", path.display()))
+                .source(error)
+                .hint(format!("{} was left as it was; {next}", path.display()))
+        }
     })
+}
+
+/// What to do about a file that cannot be written.
+const fn remedy(kind: ErrorKind) -> (Class, &'static str) {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Class::Precondition, "free disk space there"),
+        ErrorKind::PermissionDenied => {
+            (Class::Precondition, "do it as the user that owns the directory, or change its mode")
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            (Class::Precondition, "make its file system writable, or name a file on another one")
+        }
+        _ => (Class::Permanent, "check the directory"),
+    }
 }
 
 /// The file behind symbolic links, so that replacing it keeps the link. The file itself need not
@@ -112,11 +130,20 @@ mod tests {
     }
 
     #[test]
+    fn what_hinders_a_write_is_what_the_hint_is_about() {
+        let about = |kind, word: &str| assert!(remedy(kind).1.contains(word), "{kind}");
+        about(ErrorKind::StorageFull, "disk space");
+        about(ErrorKind::PermissionDenied, "owns the directory");
+        about(ErrorKind::ReadOnlyFilesystem, "writable");
+    }
+
+    #[test]
     fn a_failed_write_leaves_the_old_file_and_no_rubbish() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("taken");
         fs_err::create_dir(&path).unwrap();
-        assert!(replace(&path, "new", Privacy::Shared).is_err());
+        let error = replace(&path, "new", Privacy::Shared).unwrap_err().render();
+        assert!(error.contains("/taken: ") && !error.contains("space"), "{error}");
         let names: Vec<_> = fs_err::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["taken"]);
         assert!(

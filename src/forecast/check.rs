@@ -43,6 +43,8 @@ impl Verdict {
         problems.extend(shadow.as_ref().and_then(|cluster| find_old_gates(settings, cluster.as_ref().ok()?)));
         let refusal = shadow.and_then(|cluster| find_refusal(settings, source, state_dir, purpose, cluster).err());
         problems.extend(refusal.as_ref().map(|error| settings.as_problem(error)));
+        // What is to be corrected stands before what is only to be known.
+        problems.sort_by_key(|problem| problem.level);
         Self { problems, refusal }
     }
 

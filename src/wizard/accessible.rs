@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::dialog::Dialog;
 use super::end::End;
-use super::files::Files;
+use super::files::{Files, OTHERS};
 use super::guide::{Answer, Guide};
 use super::line_edit::LineEdit;
 use super::model::Model;
@@ -43,6 +43,9 @@ impl Conversation<'_> {
     pub(super) fn run(mut self, model: &mut Model, files: &mut dyn Files) -> Result<End> {
         self.say(&format!("{} in {}", model.title(model.schema.tree().root()), model.file))?;
         self.greet(model)?;
+        if files.has_others() {
+            self.say(&format!("! {OTHERS}"))?;
+        }
         self.recover(model, files)?;
         start_guide(model);
         self.say(KEYS)?;

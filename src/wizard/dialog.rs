@@ -1,5 +1,7 @@
 //! What can lie over the menus: data only. How each reacts is in `update` and beside its own type.
 
+use std::collections::VecDeque;
+
 use kconfig::{ChoiceId, NodeId, SymbolId};
 
 use super::items::{Cell, ElementFields, Items};
@@ -39,8 +41,8 @@ pub(super) enum Dialog {
     Keys { scroll: usize },
     /// Lines to read.
     Text { title: String, lines: Vec<String>, scroll: usize },
-    /// The question before leaving.
-    Quit,
+    /// The question before leaving, with what is not saved.
+    Quit { lines: Vec<String>, scroll: usize },
     /// The question before writing something that is wrong.
     Save { lines: Vec<String>, scroll: usize },
     /// The file has changed on disk: what differs, and what to do.
@@ -105,6 +107,10 @@ pub(super) struct Repair {
     pub(super) reasons: Vec<String>,
     /// The answers to give, in their order; none when no way was found.
     pub(super) steps: Vec<(SymbolId, String)>,
+    /// As many answers of other values, in a circle: the next ones first.
+    pub(super) others: VecDeque<Vec<(SymbolId, String)>>,
+    /// Which of all these the steps are, from 1.
+    pub(super) number: usize,
     /// What else changes with them.
     pub(super) effects: Vec<String>,
     pub(super) scroll: usize,
@@ -148,7 +154,7 @@ impl Dialog {
             Self::Problems { .. } => KeyContext::Problems,
             Self::Preview(_) => KeyContext::Preview,
             Self::Details { .. } | Self::Keys { .. } | Self::Text { .. } => KeyContext::Text,
-            Self::Quit => KeyContext::Quit,
+            Self::Quit { .. } => KeyContext::Quit,
             Self::Save { .. } => KeyContext::Save,
             Self::Conflict { meets: false, .. } => KeyContext::Conflict,
             Self::Conflict { meets: true, .. } => KeyContext::ConflictMeets,

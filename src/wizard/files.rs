@@ -18,6 +18,10 @@ use crate::config::{
 };
 use crate::error::{Class, Error, Result};
 
+/// What is said of another wizard that is at work on the same file.
+pub(super) const OTHERS: &str =
+    "another wizard is open on this file: where both change it, who saves last is asked what to do with both";
+
 /// What the loop asks for.
 pub(super) trait Files {
     /// Carries out an effect on files; what came of it.
@@ -29,7 +33,7 @@ pub(super) trait Files {
     /// What the draft of a session that was cut off would change; nothing when there is none, or
     /// when it says the same.
     fn draft(&self, model: &Model) -> Option<Vec<String>>;
-    /// Whether another wizard has unsaved answers to the same file.
+    /// Whether another wizard is open on the same file.
     fn has_others(&self) -> bool;
     /// The one check of the answers as they are; none where there is no such check.
     fn check(&self, model: &Model) -> Option<Job>;
@@ -58,6 +62,9 @@ pub(super) struct Session<F> {
     /// The answers that were read or written last.
     base: Said,
     drafts: RefCell<Drafts>,
+    /// The file as it was read or written last, with a lock that wizards share: so others see that
+    /// this one is open.
+    presence: Option<fs_err::File>,
 }
 
 /// Unsaved answers beside the file. Each session has a draft of its own, locked as long as the
@@ -81,10 +88,25 @@ fn is_locked(path: &Path) -> bool {
     file.is_some_and(|file| matches!(file.file().try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
+/// Opens a file and locks it as all may do at once; nothing where there is none.
+fn share(path: &Path) -> Option<fs_err::File> {
+    let file = fs_err::File::open(path).ok()?;
+    file.file().try_lock_shared().ok()?;
+    Some(file)
+}
+
+/// Whether others hold the lock of this file, too.
+fn is_shared(file: &fs_err::File) -> bool {
+    let is_shared = matches!(file.file().try_lock(), Err(TryLockError::WouldBlock));
+    // In place of the lock for one alone, or of the one that was let go for it.
+    file.file().try_lock_shared().ok();
+    is_shared
+}
+
 impl<F: FileForm> Session<F> {
     /// Over this file, which has these answers.
     pub(super) fn new(form: F, path: &Path, base: Said) -> Self {
-        Self { form, path: path.to_owned(), base, drafts: RefCell::default() }
+        Self { form, path: path.to_owned(), base, drafts: RefCell::default(), presence: share(path) }
     }
 
     /// Beside the file, so that they are found again with it.
@@ -150,6 +172,7 @@ impl<F: FileForm> Session<F> {
             }
         }
         self.base = disk.clone();
+        self.presence = share(&self.path);
         Ok(Msg::Taken { disk: Box::new(disk), answers: Box::new(config.said()), merge, remarks })
     }
 
@@ -205,6 +228,8 @@ impl<F: FileForm> Files for Session<F> {
             Effect::Save { overwrite } => match self.form.save(&self.path, &model.config, *overwrite) {
                 Ok(()) => {
                     self.base = model.config.said();
+                    // Saving puts another file in its place.
+                    self.presence = share(&self.path);
                     self.forget_draft();
                     Msg::Saved
                 }
@@ -273,7 +298,7 @@ impl<F: FileForm> Files for Session<F> {
     }
 
     fn has_others(&self) -> bool {
-        !self.find_drafts(true).is_empty()
+        self.presence.as_ref().is_some_and(is_shared) || !self.find_drafts(true).is_empty()
     }
 
     fn check(&self, model: &Model) -> Option<Job> {

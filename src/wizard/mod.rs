@@ -152,7 +152,7 @@ impl Wizard {
     pub(crate) fn run(mut self, record: Option<&Path>) -> Result<End> {
         self.look_around();
         if self.files.has_others() {
-            self.model.complain(terminal::OTHERS);
+            self.model.complain(files::OTHERS);
         }
         if let Some(lines) = self.files.draft(&self.model) {
             self.model.dialogs.push(Dialog::Recover { lines, scroll: 0, refused: false });

@@ -47,6 +47,8 @@ pub(super) struct Model {
     pub(super) applied: Option<BTreeMap<String, String>>,
     /// Presets that can be loaded.
     pub(super) profiles: Vec<Preset>,
+    /// The one that the answers began with.
+    pub(super) profile: Option<Preset>,
     /// From the root to the open menu.
     pub(super) places: Vec<MenuPosition>,
     /// Where jumps began, the last one last.
@@ -156,6 +158,7 @@ impl Model {
             is_stale: false,
             applied: None,
             profiles: Vec::new(),
+            profile: None,
             places: vec![top],
             trail: Vec::new(),
             show_all: false,

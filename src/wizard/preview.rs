@@ -81,11 +81,20 @@ fn from_defaults(model: &Model) -> Vec<String> {
 }
 
 fn from_saved(model: &Model) -> Vec<String> {
-    match &model.saved {
-        None => [vec![format!("{} does not exist yet.", model.file)], from_defaults(model)].concat(),
+    let missing = model.saved.is_none().then(|| format!("{} does not exist yet.", model.file));
+    missing.into_iter().chain(unsaved_lines(model)).collect()
+}
+
+/// What saving changes, a line each; in a file that is not there yet, what is not the default. What
+/// only comes or goes with an answer stands behind the answers.
+pub(super) fn unsaved_lines(model: &Model) -> Vec<String> {
+    let mut lines = match &model.saved {
+        None => from_defaults(model),
         Some(Saved::Said(said)) => changed_lines(model, &model.with(said), &model.config),
         Some(Saved::Object(object)) => differences(model, &leaves(object), &leaves(&model.object())),
-    }
+    };
+    lines.sort_by_key(|line| !line.starts_with('~'));
+    lines
 }
 
 /// The values of an object by their paths.

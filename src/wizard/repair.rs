@@ -1,5 +1,7 @@
 //! What would make a locked entry changeable: the fewest answers to change, shown before anything
-//! is.
+//! is, and other values of the first of them that do, too.
+
+use std::collections::VecDeque;
 
 use kconfig::{Config, SymbolId, SymbolType, Tri, explain};
 
@@ -27,9 +29,43 @@ impl Repair {
             .flat_map(|plan| plan.steps)
             .filter_map(|step| Some((tree.symbol(&step.name)?, step.value)))
             .collect();
-        let effects = effects(model, &steps);
-        Some(Self { symbol, reasons: reasons(model, symbol), steps, effects, scroll: 0 })
+        let (effects, others) = (effects(model, &steps), other_ways(model, symbol, wish, &steps));
+        Some(Self { symbol, reasons: reasons(model, symbol), steps, others, number: 1, effects, scroll: 0 })
     }
+
+    /// The next of several ways.
+    pub(super) fn next(&mut self, model: &Model) {
+        let Some(next) = self.others.pop_front() else { return };
+        self.others.push_back(std::mem::replace(&mut self.steps, next));
+        self.number = self.number % (self.others.len() + 1) + 1;
+        (self.effects, self.scroll) = (effects(model, &self.steps), 0);
+    }
+}
+
+/// The same steps with another value of the first: of several targets, for instance, that have the
+/// entry.
+fn other_ways(
+    model: &Model,
+    symbol: SymbolId,
+    wish: Option<&str>,
+    steps: &[(SymbolId, String)],
+) -> VecDeque<Vec<(SymbolId, String)>> {
+    let Some(at) = steps.iter().position(|(step, _)| *step != symbol) else { return VecDeque::new() };
+    let (first, taken) = &steps[at];
+    let words = model.schema.rule(*first).format.as_ref().and_then(|format| format.words());
+    let values = words.map_or_else(|| explain::values_named_for(&model.config, *first), <[String]>::to_vec);
+    let others = values.into_iter().filter(|value| value != taken && value != model.config.value(*first));
+    let replaced = |value: String| {
+        let mut other = steps.to_vec();
+        other[at].1 = value;
+        other
+    };
+    let unlocks = |steps: &Vec<(SymbolId, String)>| {
+        let mut after = model.config.clone();
+        let are_taken = steps.iter().all(|(symbol, value)| after.set(*symbol, value).is_ok());
+        are_taken && wish.map_or(after.visible(symbol) != Tri::N, |value| after.value(symbol) == value)
+    };
+    others.map(replaced).filter(unlocks).collect()
 }
 
 /// The values a user wants for a locked entry: the other value of a switch, any of a text.

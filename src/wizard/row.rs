@@ -21,10 +21,21 @@ pub(super) struct Row {
     pub(super) custom: bool,
     /// Whether it, or something in its menu, is wrong.
     pub(super) wrong: bool,
+    /// What else than the default it differs from.
+    pub(super) deviation: Option<Deviation>,
     /// Whether it has no answer and the file does not name it.
     pub(super) new: bool,
     /// Whether it is shown only because everything is.
     pub(super) hidden: bool,
+}
+
+/// What a value differs from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deviation {
+    /// What the running cluster was made with.
+    Running,
+    /// The profile that the answers began with.
+    Profile,
 }
 
 /// What a line stands for.

@@ -6,13 +6,15 @@ use super::dialog::PickOption;
 use super::guide::Guide;
 use super::model::{Form, Model};
 use super::picture;
-use super::row::{Row, RowKind};
+use super::row::{Deviation, Row, RowKind};
+use super::start_from;
 
 impl Model {
     /// Brings the lines of the open menu up to date; to be called when a message has been taken.
     pub(super) fn refresh(&mut self) {
         let now = Some((self.revision, self.place().menu, self.show_all));
         if self.rows_of != now {
+            start_from::follow(self);
             self.rows = rows(self, self.place().menu);
             self.rows_of = now;
         }
@@ -104,6 +106,7 @@ fn row(model: &Model, id: NodeId, depth: usize) -> Option<Row> {
         changeable: true,
         custom: false,
         wrong: false,
+        deviation: None,
         new: false,
         hidden: false,
     };
@@ -146,7 +149,7 @@ pub(super) fn members(model: &Model, choice: ChoiceId) -> Vec<PickOption> {
 }
 
 fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
-    let plain = Row { new: model.is_new(symbol), ..plain };
+    let plain = Row { new: model.is_new(symbol), deviation: deviation(model, symbol), ..plain };
     let kind = model.schema.tree().get(symbol).kind;
     let value = model.config.value(symbol);
     let node = model.schema.tree().node(plain.node);
@@ -174,6 +177,17 @@ fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
     };
     let changeable = model.config.visible(symbol) != Tri::N;
     Row { kind: RowKind::Text(symbol), value, changeable, custom, wrong, ..plain }
+}
+
+/// What the value differs from that runs, or that the profile has.
+fn deviation(model: &Model, symbol: SymbolId) -> Option<Deviation> {
+    let value = model.config.value(symbol);
+    let differs = |other: &str| model.config.is_written(symbol) && other != value;
+    let running = model.applied.as_ref().and_then(|applied| applied.get(model.schema.name(symbol)));
+    if running.is_some_and(|running| differs(running)) {
+        return Some(Deviation::Running);
+    }
+    start_from::value(model, symbol).filter(|value| differs(value)).map(|_| Deviation::Profile)
 }
 
 /// `[*]`, `<M>`, or `-*-` for what cannot be changed, as in menuconfig.

@@ -1,6 +1,8 @@
 //! The guide's question from which profile to start: its answers are the ones that the questions
 //! behind begin with.
 
+use kconfig::SymbolId;
+
 use super::model::Model;
 use super::preset::Preset;
 
@@ -22,6 +24,25 @@ pub(super) fn current(model: &Model) -> Option<&Preset> {
             .all(|(symbol, value)| model.config.value(*symbol) == value && model.config.user_value(*symbol).is_some())
     };
     offered(model).filter(|preset| !preset.answers.is_empty()).filter(holds).max_by_key(|preset| preset.answers.len())
+}
+
+/// Remembers the profile of which all answers were given, as long as one of them is.
+pub(super) fn follow(model: &mut Model) {
+    if let Some(now) = current(model) {
+        model.profile = Some(now.clone());
+        return;
+    }
+    let is_said = |(symbol, value): &(SymbolId, String)| model.config.user_value(*symbol) == Some(value);
+    let has_left = |preset: &Preset| preset.target != model.target() || !preset.answers.iter().any(is_said);
+    if model.profile.as_ref().is_some_and(has_left) {
+        model.profile = None;
+    }
+}
+
+/// What that profile says of a setting.
+pub(super) fn value(model: &Model, symbol: SymbolId) -> Option<&str> {
+    let mut answers = model.profile.iter().flat_map(|preset| &preset.answers);
+    answers.find(|(other, _)| *other == symbol).map(|(_, value)| value.as_str())
 }
 
 /// Its name.

@@ -23,7 +23,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use super::burst;
 use super::checker::Checker;
 use super::escape;
-use super::files::Files;
+use super::files::{Files, OTHERS};
 use super::input::Input;
 use super::keymap::Key;
 use super::model::Model;
@@ -191,7 +191,7 @@ fn is_hung_up() -> bool {
 pub(super) fn run(model: &mut Model, files: &mut dyn Files, recorder: &mut Recorder) -> Result<bool> {
     let signals = Signals::watch()?;
     let mut screen = Screen::open()?;
-    let mut draft = Draft { kept: model.revision, since: None, others: false };
+    let mut draft = Draft { kept: model.revision, since: None, failed: None, told: files.has_others() };
     let end = converse(&signals, &mut screen, model, files, recorder, &mut draft);
     if end.is_err() {
         draft.keep(model, files);
@@ -259,17 +259,18 @@ struct Draft {
     kept: u64,
     /// Since when there are others.
     since: Option<Instant>,
-    /// Whether it was looked whether another wizard is at work.
-    others: bool,
+    /// When they could not be kept.
+    failed: Option<Instant>,
+    /// Whether it was told that another wizard is at work.
+    told: bool,
 }
-
-/// What is said of another wizard that is at work on the same file.
-pub(super) const OTHERS: &str =
-    "another wizard is open on this file, with unsaved answers: who saves last is asked what to do with both";
 
 /// Writing a large tree takes longer than a key may; while the user types without a pause, answers
 /// are saved at this interval.
 const KEEP_EVERY: Duration = Duration::from_millis(500);
+/// Where answers could not be kept, this passes before it is tried again: a disk may have room by
+/// then, although the user types nothing.
+const RETRY_EVERY: Duration = Duration::from_secs(2);
 
 impl Draft {
     /// While keys come one after the other.
@@ -291,16 +292,29 @@ impl Draft {
     /// Whatever ends the wizard from here on, these answers are there at the next start.
     fn keep(&mut self, model: &mut Model, files: &dyn Files) {
         self.since = None;
-        if std::mem::replace(&mut self.kept, model.revision) == model.revision {
+        let changed = std::mem::replace(&mut self.kept, model.revision) != model.revision;
+        if !changed && self.failed.is_none_or(|at| at.elapsed() < RETRY_EVERY) {
             return;
         }
         if !model.is_unsaved() {
+            self.failed = None;
             return files.forget_draft();
         }
-        if let Err(why) = files.keep_draft(model) {
-            model.complain(why);
-        } else if !std::mem::replace(&mut self.others, true) && files.has_others() {
-            model.complain(OTHERS);
+        match files.keep_draft(model) {
+            Err(why) => {
+                self.failed = Some(Instant::now());
+                // Told once for each answer: what else is said meanwhile stays to be read.
+                if changed {
+                    model.complain(why);
+                }
+            }
+            Ok(()) if self.failed.take().is_some() => model.say("unsaved answers are kept again"),
+            Ok(()) => {
+                if !self.told && files.has_others() {
+                    self.told = true;
+                    model.complain(OTHERS);
+                }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What people get wrong in `.config.json`, and what they bring along from kubernetes-anywhere: our
 //! own tree answers.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -115,4 +115,51 @@ fn configurations_of_kubernetes_anywhere_are_reported_value_by_value() {
         write!(said, "{name}\n{}{}\n", outcome.out, outcome.err).unwrap();
     }
     insta::assert_snapshot!(said);
+}
+
+/// A value as a document has it.
+fn in_words(value: &str) -> String {
+    if value.is_empty() { "empty".to_owned() } else { format!("`{value}`") }
+}
+
+#[test]
+fn each_default_that_differs_from_the_ancestors_is_told_with_its_reason() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let document = fs_err::read_to_string(format!("{root}/docs/ancestors.md")).unwrap();
+    let (_, section) = document.split_once("## Defaults that differ").unwrap();
+    let mut told: BTreeMap<&str, [&str; 2]> = BTreeMap::new();
+    for line in section.lines().filter(|line| line.starts_with("| `phase")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [name, there, here, why] = cells[..] else { panic!("name, there, here, why: {line}") };
+        assert!(!why.is_empty(), "{line}");
+        told.insert(name.trim_matches('`'), [there, here]);
+    }
+    let mut differing = BTreeMap::new();
+    let fresh = TestEnv::new("config");
+    fresh.ok(&["defaults"]);
+    differing.insert(
+        "phase1.cloud_provider".to_owned(),
+        vec![("gce".to_owned(), fresh.ok(&["get", "phase1.cloud_provider"]).out)],
+    );
+    for target in ["gce", "azure"] {
+        let test_env = TestEnv::new("config");
+        test_env.ok(&["set", &format!("phase1.cloud_provider={target}")]);
+        let file = fs_err::read_to_string(format!("{root}/tests/fixtures/anywhere/{target}.config")).unwrap();
+        for (name, there) in file.lines().filter_map(|line| line.strip_prefix('.')?.split_once('=')) {
+            let (here, there) = (test_env.run(&["get", name]), there.trim_matches('"'));
+            if here.code == 0 && here.out.trim() != there {
+                let values = (there.to_owned(), here.out.trim().to_owned());
+                differing.entry(name.to_owned()).or_insert_with(Vec::new).push(values);
+            }
+        }
+    }
+    let names: Vec<&str> = differing.keys().map(String::as_str).collect();
+    assert_eq!(told.keys().copied().collect::<Vec<_>>(), names, "the table in docs/ancestors.md");
+    for (name, values) in differing {
+        let [there, here] = told[name.as_str()];
+        for (old, new) in values {
+            assert!(there.starts_with(&in_words(&old)), "{name}: {old}, not {there}");
+            assert!(here.starts_with(&in_words(new.trim())), "{name}: {new}, not {here}");
+        }
+    }
 }

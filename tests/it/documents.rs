@@ -86,6 +86,46 @@ fn anchors(file: &str) -> BTreeSet<String> {
 /// Words that stand in place of the one who acts, and one that SREs do not write.
 const RIDDLES: [&str; 8] = ["nobody", "somebody", "whoever", "anew", "a person", "anybody", "everybody", "begun"];
 
+/// What a reader of English stumbles over where the field has a word of its own.
+const STUMBLES: [(&str, &str); 19] = [
+    ("turn it up", "turnup up, create"),
+    ("largest packet", "MTU"),
+    ("silence until", "grace period"),
+    ("encrypt the way", "TLS to the server"),
+    ("in peace", "soft eviction"),
+    ("idle time until", "idle timeout"),
+    ("reading requests at a time", "requests in flight"),
+    ("of one node of memory", "NUMA"),
+    ("a cluster does not notice", "nothing depends on it"),
+    ("made again", "recreated, redone"),
+    ("taken back", "undone, reclaimed"),
+    ("take it\"", "OK"),
+    ("leave it\"", "cancel"),
+    ("nothing stands in the way", "it can be set now"),
+    ("is right\"", "is valid"),
+    ("no way was found", "no answers lead to it"),
+    ("it is so already", "it has this value already"),
+    ("what is said above", "say it"),
+    ("which is n ", "not met"),
+];
+
+#[test]
+fn prompts_help_and_the_wizard_use_the_words_of_the_field() {
+    let mut texts = files(&["phases"], "Kconfig");
+    texts.extend(["docs/wizard.md", "docs/configuration.md"].map(str::to_owned));
+    texts.extend(files(&["src/wizard", "src/cli/config"], ".rs"));
+    let mut found = Vec::new();
+    for file in texts {
+        // As one line, as a reader has it; comments of code are about code.
+        let text = read(&file);
+        let lines = text.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+        let text = lines.collect::<Vec<_>>().join(" ").to_lowercase();
+        let stumbles = STUMBLES.iter().filter(|(phrase, _)| text.contains(phrase));
+        found.extend(stumbles.map(|(phrase, better)| format!("{file}: {phrase}: say {better}")));
+    }
+    none(&found, "use the word of the field");
+}
+
 #[test]
 fn documents_code_and_messages_say_who_does_what() {
     let mut texts = files(&["docs"], ".md");

@@ -115,6 +115,22 @@ fn a_tree_that_has_got_settings_asks_these_alone() {
     assert!(again.contains("nothing to ask: .config.json is not older than the settings"), "{again}");
 }
 
+#[test]
+fn a_new_switch_that_is_off_is_told_by_the_form_that_names_it() {
+    let test_env = TestEnv::new("").with_env("CONFIG_", ".");
+    let old = "config phase1.old\n\tbool \"Old\"\n\nconfig phase1.size\n\tint \"Size\"\n\tdefault 3\n";
+    test_env.write("Kconfig", old);
+    test_env.write("phases/profiles/none.defconfig", "# The defaults.\n");
+    test_env.ok(&["config", "defaults"]);
+    test_env.ok(&["config", "export", "--to", ".config"]);
+    let new = "config phase1.off\n\tbool \"Off\"\n\nconfig phase1.on\n\tbool \"On\"\n\tdefault y\n\n";
+    test_env.write("Kconfig", &format!("{new}{old}"));
+    // The object has no place for what is off, be it new or not.
+    assert_eq!(test_env.ok(&["config", "list", "--new"]).out, "phase1.on=y\n");
+    let told = test_env.ok(&["kconfig", "conf", "--listnewconfig", "Kconfig"]).out;
+    assert!(told.contains(".phase1.off=n\n.phase1.on=y\n") && !told.contains("phase1.old"), "{told}");
+}
+
 const TREE: &str = "mainmenu \"Other people's\"\n\nconfig NET\n\tbool \"Network\"\n\nconfig PORT\n\tint \"Port\"\n\tdepends on NET\n\tdefault 80\n\nconfig BIG\n\thex \"Big\"\n\tdefault 0xdead000000000000\n";
 
 #[test]

@@ -2,9 +2,12 @@
 //! and every profile, with no more keys than promised.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use crate::artifacts_support::{Reply, Server};
 use crate::cli_support::{TestEnv, finish};
+use crate::cloud_support::mirror;
+use crate::driver_custom::has_terraform;
+use crate::wizard_tmux::{TARGETS, URL};
 
-const URL: &str = "https://artifacts.example.com/turnup";
 /// Three hosts with their keys, as a user has them in a file.
 const HOSTS: &str =
     "m1 192.0.2.11 control-plane ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
@@ -16,7 +19,7 @@ m3 192.0.2.13 worker ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIACCCCAAAAAAAAAAAAAAAAA
 struct Walk {
     name: &'static str,
     keys: &'static str,
-    /// So many keys at most; what is typed as text is pasted here.
+    /// So many keys at most; short texts are typed, long ones pasted.
     budget: usize,
     /// What the summary says of it.
     summary: &'static str,
@@ -51,17 +54,18 @@ const WALKS: [Walk; 6] = [
     Walk {
         name: "custom",
         keys: "Enter*2|Down*5|Enter*3|\"module\"|Enter*5",
-        budget: 20,
+        budget: 30,
         summary: "2 hosts: 1 for the control plane, 1 for pods",
     },
 ];
 
-/// The lines of a recording, and how many of them are keys.
+/// The lines of a recording, and how many keys they stand for.
 fn recording(keys: &str) -> (String, usize) {
-    let mut lines = Vec::new();
+    let (mut lines, mut typed) = (Vec::new(), 0);
     for part in keys.split('|') {
         if let Some(text) = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
             let text = text.replace("HOSTS", HOSTS).replace("URL", URL);
+            typed += if text.len() < 10 { text.len() } else { 0 };
             lines.push(format!("paste {}", serde_json::Value::from(text)));
             continue;
         }
@@ -69,7 +73,7 @@ fn recording(keys: &str) -> (String, usize) {
         lines.extend(std::iter::repeat_n(format!("key {key}"), count.parse().unwrap()));
     }
     let count = lines.iter().filter(|line| line.starts_with("key ")).count();
-    (lines.join("\n"), count)
+    (lines.join("\n"), count + typed)
 }
 
 #[test]
@@ -86,6 +90,40 @@ fn the_fewest_answers_for_every_target_end_in_what_plan_takes() {
         assert!(end.contains(summary), "{name}: {end}");
         // Saving is one key more.
         assert!(count < budget, "{name}: {} keys", count + 1);
+    }
+}
+
+/// Answers beyond the fewest, line by line.
+const MORE: [(&str, &[&str]); 3] = [
+    ("gce", &["prod", "gce", "gce-ha", "", "", "my-project", "", "", "", "", "", "", URL]),
+    ("aws", &["prod", "aws", "", "", "", "", "", "", "", GROUP, "", "", URL]),
+    ("custom", &["prod", "custom", "", "", "module"]),
+];
+const GROUP: &str = r#"[{"name":"web","role":"worker","size":3}]"#;
+
+#[test]
+fn what_the_guide_writes_is_planned_on_every_target() {
+    if !has_terraform() {
+        return;
+    }
+    let few = TARGETS.iter().map(|answers| (answers.target, answers.lines));
+    for (target, lines) in few.chain(MORE) {
+        let test_env = TestEnv::new("");
+        fs_err::create_dir(test_env.path("module")).unwrap();
+        test_env.write("module/main.tf", "variable \"cluster\" {}\noutput \"inventory\" {\n  value = {}\n}\n");
+        // An empty line keeps the value, and at the end saves.
+        let given: Vec<&str> = lines.iter().copied().chain(std::iter::repeat_n("", 20)).collect();
+        let said = finish(test_env.command(&["config", "--accessible"]).write_stdin(given.join("\n") + "\n"));
+        assert_eq!(said.code, 0, "{target}: {}{}", said.out, said.err);
+        if lines.contains(&URL) {
+            // What a user has too: artifacts at the URL, and providers of Terraform.
+            mirror(&test_env.path("mirror"), target, None);
+            let url = format!("phase1.user_data.artifacts_url={}/turnup", Server::new(Reply::Bytes(vec![0])).url);
+            test_env.ok(&["config", "set", &url, "phase1.terraform.provider_mirror=mirror"]);
+        }
+        let planned = finish(test_env.command(&["plan"]).env("PATH", std::env::var("PATH").unwrap()));
+        assert_eq!(planned.code, 0, "{target}: {}{}", planned.out, planned.err);
+        assert!(planned.out.contains(" to run; takes "), "{target}: {}", planned.out);
     }
 }
 

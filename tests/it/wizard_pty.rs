@@ -4,12 +4,15 @@
 
 use std::io::{Read, Write};
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, SlavePty, native_pty_system};
+
+use crate::skip::{has_program, is_root};
 
 const TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -306,6 +309,34 @@ fn a_second_wizard_leaves_the_answers_of_the_first_alone() {
 }
 
 #[test]
+fn two_wizards_tell_of_each_other_and_keep_what_both_answered() {
+    let mut first = TestEnv::sit_down(Some("{}"));
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
+    command.args(["config", "--config"]);
+    command.arg(first.dir.path().join(".config.json"));
+    let mut second = TestEnv::start(tempfile::tempdir().unwrap(), command, true);
+    second.sees("another wizard is open on this file");
+    first.types("/num_nodes\r\r7\r");
+    first.sees("another wizard is open on this file");
+    second.types("\r\rours\r");
+    second.sees("phase1.cluster_name=ours");
+    first.types("s");
+    first.sees("saved .config.json");
+    second.types("s");
+    second.sees("Changed in the file:");
+    second.sees("~ phase1.num_nodes: 1 -> 7");
+    second.sees("~ phase1.cluster_name: kubernetes -> ours");
+    second.types("ms");
+    second.sees("saved /");
+    let file: serde_json::Value = serde_json::from_str(&first.file()).unwrap();
+    assert_eq!((&file["phase1"]["num_nodes"], &file["phase1"]["cluster_name"]), (&7.into(), &"ours".into()));
+    for wizard in [&mut first, &mut second] {
+        wizard.types("q");
+        wizard.leaves(0);
+    }
+}
+
+#[test]
 fn the_mouse_opens_and_scrolls() {
     let mut test_env = TestEnv::sit_down(Some("{}"));
     // SGR: button, column and row from 1; M is down, m is up.
@@ -350,8 +381,13 @@ fn a_dumb_terminal_gets_plain_lines() {
     shell.args(["-c", &format!("TERM=dumb exec '{}' config", env!("CARGO_BIN_EXE_turnup"))]);
     let mut test_env = TestEnv::start(tempfile::tempdir().unwrap(), shell, true);
     test_env.sees("Cluster name");
+    test_env.types("dumb\r");
+    test_env.sees("Target platform");
+    let draft = test_env.dir.path().join(".config.json.unsaved");
+    assert!(fs_err::read_to_string(&draft).unwrap().contains("\"dumb\""), "its answers are kept, too");
     test_env.types("q\r");
     test_env.leaves(0);
+    assert!(!draft.exists());
 }
 
 #[test]
@@ -442,5 +478,53 @@ fn a_list_that_is_pasted_without_a_mark_is_one_paste() {
     test_env.types("\x1b");
     test_env.sees("2: m1, w1");
     test_env.types("qn");
+    test_env.leaves(0);
+}
+
+#[test]
+fn a_full_disk_is_told_at_once_and_loses_no_answer() {
+    if !is_root("to mount a small file system") || !has_program(&["unshare"]) {
+        return;
+    }
+    // A file system of its own, which no other process sees, and on which nothing has room.
+    let dir = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" && cd \"$1\" && printf '{}' > .config.json && \
+                  { cat /dev/zero > filler 2> /dev/null; exec \"$2\" config; }";
+    let mut command = CommandBuilder::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]);
+    command.arg(dir.path());
+    command.arg(env!("CARGO_BIN_EXE_turnup"));
+    let mut test_env = TestEnv::start(dir, command, true);
+    test_env.sees("turnup: Kubernetes cluster configuration");
+    let mounted = Path::new("/proc").join(test_env.wizard.0.process_id().unwrap().to_string()).join("root");
+    let place = mounted.join(test_env.dir.path().strip_prefix("/").unwrap());
+    let draft = place.join(".config.json.unsaved");
+    let names = || -> Vec<String> {
+        let entries = fs_err::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        entries.filter(|name| name != "filler").collect()
+    };
+    test_env.types("/num_nodes\r\r7\r");
+    test_env.sees("unsaved answers cannot be kept for the next start");
+    test_env.types("s");
+    test_env.sees("No space left on device");
+    test_env.sees("free disk space there");
+    test_env.types("\r");
+    test_env.waits(|screen| !screen.contents().contains("No space left"), "menu");
+    test_env.sees("Number of worker hosts             7");
+    assert_eq!(names(), [".config.json"], "nothing half-written is left");
+    assert_eq!(fs_err::read_to_string(place.join(".config.json")).unwrap(), "{}");
+    fs_err::remove_file(place.join("filler")).unwrap();
+    let start = Instant::now();
+    while !draft.exists() {
+        assert!(start.elapsed() < TIMEOUT, "answers are not kept once there is room: {}", test_env.contents());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    test_env.types("s");
+    test_env.sees("saved .config.json");
+    let file: serde_json::Value =
+        serde_json::from_str(&fs_err::read_to_string(place.join(".config.json")).unwrap()).unwrap();
+    assert_eq!(file["phase1"]["num_nodes"], 7);
+    assert_eq!(names(), [".config.json"]);
+    test_env.types("q");
     test_env.leaves(0);
 }

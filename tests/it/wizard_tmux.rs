@@ -19,7 +19,7 @@ pub(crate) struct Answers {
     settings: &'static [&'static str],
 }
 
-const URL: &str = "https://artifacts.example.com/turnup";
+pub(crate) const URL: &str = "https://artifacts.example.com/turnup";
 const SET_URL: &str = "phase1.user_data.artifacts_url=https://artifacts.example.com/turnup";
 /// One host as a line, which a user pastes.
 const HOST: &str =

@@ -127,7 +127,7 @@ pub(super) fn check(context: &ConfigContext<'_>) -> Result<()> {
         }
     }
     match errors {
-        0 => printer.remark(&format!("{} is right", path.display())),
+        0 => printer.remark(&format!("{} is valid", path.display())),
         count => {
             let things = if count == 1 { "1 mistake".to_owned() } else { format!("{count} mistakes") };
             let error = Error::config(format!("{} has {things}", path.display()));

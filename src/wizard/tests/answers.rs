@@ -84,7 +84,11 @@ fn saving_asks_the_loop_once_and_leaving_waits_for_it() {
     assert_eq!(session.effects, [Effect::Save { overwrite: false }]);
     let session = session.tell(Msg::Saved);
     assert!(!session.model.is_unsaved());
-    assert_eq!(session.notice(), "saved .config.json");
+    assert!(
+        session.notice().starts_with("saved .config.json: phase3.run_addons: true -> false; "),
+        "what was saved: {}",
+        session.notice()
+    );
     let session = session.press(" q<Enter>");
     assert_eq!(session.effects.last(), Some(&Effect::Save { overwrite: false }));
     assert_eq!(session.tell(Msg::Saved).effects.last(), Some(&Effect::Leave));
@@ -94,7 +98,11 @@ fn saving_asks_the_loop_once_and_leaving_waits_for_it() {
 fn leaving_asks_only_when_something_would_be_lost() {
     assert_eq!(Session::ours().press("q").effects, [Effect::Leave]);
     let session = Session::ours().into("Phase 3: Deploying Addons").press(" <C-c>");
-    assert_eq!((session.effects.len(), session.model.dialogs.last()), (0, Some(&Dialog::Quit)));
+    let Some(Dialog::Quit { lines, .. }) = session.model.dialogs.last() else { panic!("{:?}", session.model.dialogs) };
+    assert!(
+        session.effects.is_empty() && lines.first().is_some_and(|line| line == "~ phase3.run_addons: true -> false"),
+        "{lines:?}"
+    );
     let session = session.press("<Esc>");
     assert!(session.model.dialogs.is_empty());
     assert_eq!(session.press("qn").effects, [Effect::Leave]);

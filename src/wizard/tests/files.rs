@@ -36,6 +36,7 @@ fn each_session_keeps_a_draft_of_its_own() {
         names
     };
     let ((first, mut mine), (second, mut theirs), (third, other)) = (open(&path), open(&path), open(&path));
+    // Without a file there is nothing that one could be open on, only drafts.
     assert!(!third.has_others());
     set(&mut mine, "MASK", "0x1");
     first.keep_draft(&mine).unwrap();
@@ -58,6 +59,25 @@ fn each_session_keeps_a_draft_of_its_own() {
     assert_eq!(drafts(), [".config.unsaved"]);
     third.forget_draft();
     assert_eq!(drafts(), [""; 0]);
+}
+
+#[test]
+fn each_session_sees_that_another_is_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(".config");
+    let (mut first, mut mine) = open(&path);
+    set(&mut mine, "MASK", "0x2");
+    assert_eq!(first.carry_out(&mine, &Effect::Save { overwrite: false }), Some(Msg::Saved));
+    assert!(!first.has_others(), "it is no other of its own");
+    let (second, _) = open(&path);
+    assert!(first.has_others() && second.has_others());
+    assert!(first.has_others(), "looking lets the lock go for a moment only");
+    drop(second);
+    assert!(!first.has_others());
+    set(&mut mine, "MASK", "0x1");
+    assert_eq!(first.carry_out(&mine, &Effect::Save { overwrite: false }), Some(Msg::Saved));
+    let (second, _) = open(&path);
+    assert!(first.has_others() && second.has_others(), "the file that was saved is another one");
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn too_small_a_window_says_so_and_nothing_panics() {
         Session::ours().press("v"),
         Session::ours().press("S"),
         Session::ours().dialog(Dialog::Recover { lines: vec!["~ a".repeat(40)], scroll: 0, refused: false }),
-        Session::ours().dialog(Dialog::Quit),
+        Session::ours().dialog(Dialog::Quit { lines: vec!["~ a: 1 -> 2".to_owned()], scroll: 0 }),
     ];
     insta::assert_snapshot!(sessions[0].screen(40, 5), @"
     This window is too small: 40x5. The

@@ -25,7 +25,7 @@ fn every_change_can_be_taken_back_and_made_again() {
     let session = session.press("UUUU");
     assert_eq!((values(&session)[3].as_str(), session.notice()), ("n", "there is nothing to redo"));
     let session = session.press("u").to("phase1.num_nodes").press("<Enter><C-u>3<Enter>U");
-    assert_eq!(session.notice(), "there is nothing to redo", "a new change ends what could be made again");
+    assert_eq!(session.notice(), "there is nothing to redo", "a new change ends what could be redone");
 }
 
 #[test]
@@ -46,13 +46,20 @@ fn what_is_locked_is_unlocked_with_the_fewest_answers() {
     let session = Session::ours().to("phase1.gce.region").press("e<Enter>");
     assert_eq!(session.value("phase1.cloud_provider"), "gce");
     assert_eq!(session.notice(), "as a command: turnup config set phase1.cloud_provider=gce");
-    assert_eq!(session.press("u").value("phase1.cloud_provider"), "local", "one change, taken back at once");
+    assert_eq!(session.press("u").value("phase1.cloud_provider"), "local", "one change, undone at once");
     let core =
         Session::everything().into("Networking support").at("Fancy things").press("y").at("Core").press("e<Enter>");
     assert_eq!((core.value("NET_FANCY"), core.value("NET_CORE")), ("n", "n"));
     let bastion = Session::ours().to("phase1.ssh.bastion_host").press("e");
     let Some(Dialog::Repair(repair)) = bastion.model.dialogs.last() else { panic!("{:?}", bastion.model.dialogs) };
     assert!(repair.effects[0].starts_with("! phase1.ssh.bastion_host: "), "what is wrong then: {:?}", repair.effects);
+    let mut machine = Session::ours().to("phase1.ssh.bastion_machine_type").press("e");
+    for (number, target) in ["gce", "aws", "azure", "gce"].into_iter().enumerate() {
+        let ways = machine.screen(80, 24);
+        let way = format!("(way {} of 3; Tab shows the next)", number % 3 + 1);
+        assert!(ways.contains(&way) && ways.contains(&format!("phase1.cloud_provider={target} ")), "{ways}");
+        machine = machine.press("<Tab>");
+    }
     let free = Session::ours().to("phase1.num_nodes").press("e");
     assert_eq!(free.notice(), "it can be changed: Enter; i tells why it has its value");
 }
@@ -65,7 +72,27 @@ fn a_locked_menu_is_unlocked_and_a_value_says_what_it_follows_from() {
     let exposure = Session::ours().to("phase1.cloud_provider").press("<Enter>jj<Enter>");
     let exposure = exposure.to("phase1.control_plane.count").press("<Enter>3<Enter>").to("phase1.api.exposure");
     let details = exposure.press("i").screen(200, 50);
-    assert!(details.contains("Because     phase1.control_plane.count is 3: as you said"), "{details}");
+    assert!(details.contains("Because     phase1.control_plane.count is 3: set here"), "{details}");
+}
+
+#[test]
+fn rows_that_differ_from_what_runs_or_from_the_profile_are_marked() {
+    let mut session = Session::new_file().press("<Enter><Enter><Enter>").press("<Up><Up><Enter>");
+    assert_eq!(session.model.profile.as_ref().unwrap().name, "local-ha");
+    session = session.press("<F4>").to("phase1.num_nodes");
+    assert!(!session.screen(200, 50).contains("\n^ "), "nothing differs yet");
+    let session = session.press("<Enter>5<Enter>");
+    let screen = session.screen(200, 50);
+    assert!(screen.contains("\n^   Number of worker hosts") && screen.contains("Profile     local-ha: 2"), "{screen}");
+    let mut session = session;
+    session.model.applied = Some(
+        [("phase1.num_nodes", "5"), ("phase1.cluster_name", "old")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+    );
+    let screen = session.press("<Enter>6<Enter>").screen(200, 50);
+    assert!(screen.contains("\n~   Number of worker hosts") && screen.contains("Runs with   5"), "{screen}");
+    assert!(screen.contains("\n~ Cluster name"), "{screen}");
 }
 
 #[test]
@@ -201,7 +228,7 @@ fn a_whole_menu_is_reset_at_once() {
 fn every_dialog_is_left_by_esc_and_leaves_no_other_behind() {
     let list = || Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>");
     let groups = || Session::ours().to("phase1.node_groups").press("<Enter>");
-    for (session, left) in [
+    for (session, left) in vec![
         (list().press("a"), 1),
         (list().press("a10.0.0.0/8<Enter><Enter>"), 1),
         (list(), 0),

@@ -45,7 +45,7 @@ fn accept(model: &mut Model) -> Option<Effect> {
     None
 }
 
-/// The completion of a path, or the next of several views.
+/// The completion of a path, or the next of several views or ways.
 fn go_on(model: &mut Model) -> Option<Effect> {
     match model.dialogs.last()? {
         Dialog::Edit { .. } => return complete(model),
@@ -57,6 +57,12 @@ fn go_on(model: &mut Model) -> Option<Effect> {
             let next = FilePreview::of(model, preview.tab.next(model));
             model.dialogs.pop();
             model.dialogs.push(Dialog::Preview(next));
+        }
+        Dialog::Repair(repair) => {
+            let mut repair = repair.clone();
+            repair.next(model);
+            model.dialogs.pop();
+            model.dialogs.push(Dialog::Repair(repair));
         }
         _ => {}
     }
@@ -85,9 +91,10 @@ fn change(model: &mut Model, msg: &Msg) {
             | Dialog::Text { scroll: at, .. }
             | Dialog::Save { scroll: at, .. }
             | Dialog::Conflict { scroll: at, .. }
-            | Dialog::Pasted { scroll: at, .. },
+            | Dialog::Pasted { scroll: at, .. }
+            | Dialog::Quit { scroll: at, .. },
         ) => scroll(at, msg),
-        Some(Dialog::Quit) | None => {}
+        None => {}
     }
 }
 

@@ -9,6 +9,7 @@ use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Merge, Msg};
 use crate::wizard::preset::Preset;
+use crate::wizard::preview::unsaved_lines;
 
 pub(super) fn save(model: &mut Model) -> Option<Effect> {
     if !model.is_unsaved() && !model.is_stale {
@@ -35,6 +36,7 @@ pub(super) fn save_anyway(model: &mut Model) -> Option<Effect> {
 }
 
 pub(super) fn saved(model: &mut Model) -> Option<Effect> {
+    let changes = unsaved_lines(model);
     model.saved = Some(model.to_save());
     model.is_stale = false;
     // The file names everything now.
@@ -42,7 +44,12 @@ pub(super) fn saved(model: &mut Model) -> Option<Effect> {
         model.schema.tree().symbols().map(|(symbol, _)| symbol).filter(|symbol| model.config.is_written(*symbol));
     model.known = Some(written.collect());
     model.answered();
-    model.say(format!("saved {}", model.file));
+    let told: Vec<&str> = changes.iter().map(|line| line.trim_start_matches(['~', '+', '-', ' '])).collect();
+    model.say(match told.as_slice() {
+        [] => format!("saved {}", model.file),
+        [one] => format!("saved {}: {one}", model.file),
+        [first, others @ ..] => format!("saved {}: {first}; {} more", model.file, others.len()),
+    });
     model.leaving.then_some(Effect::Leave)
 }
 

@@ -12,6 +12,7 @@ use super::dialog::{Dialog, FilePreview, Tab};
 use super::guide::Guide;
 use super::model::Model;
 use super::msg::{Effect, Msg};
+use super::preview::unsaved_lines;
 use crate::input::unify_line_ends;
 
 use open::open_text;
@@ -110,7 +111,7 @@ fn quit(model: &mut Model) -> Option<Effect> {
         guide::take_typed(model);
     }
     if model.is_unsaved() && !matches!(model.dialogs.last(), Some(Dialog::Recover { .. })) {
-        model.dialogs.push(Dialog::Quit);
+        model.dialogs.push(Dialog::Quit { lines: unsaved_lines(model), scroll: 0 });
         return None;
     }
     Some(Effect::Leave)

@@ -15,6 +15,7 @@ pub(in crate::wizard) fn settle(model: &mut Model, below: usize) {
                 | Dialog::Save { scroll, .. }
                 | Dialog::Conflict { scroll, .. }
                 | Dialog::Pasted { scroll, .. }
+                | Dialog::Quit { scroll, .. }
                 | Dialog::Recover { scroll, .. },
             ),
             _,

@@ -13,6 +13,7 @@ use crate::wizard::model::Model;
 use crate::wizard::repair::lock_reason;
 use crate::wizard::row::{Row, RowKind};
 use crate::wizard::rows::rows;
+use crate::wizard::start_from;
 
 /// Some symbols of Linux are selected by hundreds of others.
 const MOST_LINKS: usize = 6;
@@ -145,6 +146,11 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
     if config.origin(symbol) == Origin::User && !is_default {
         facts.push(("Default", show(&default)));
     }
+    let differs = |other: &&str| config.is_written(symbol) && *other != config.value(symbol);
+    let running = model.applied.as_ref().and_then(|applied| applied.get(model.schema.name(symbol)));
+    facts.extend(running.map(String::as_str).filter(differs).map(|value| ("Runs with", show(value))));
+    let profile = model.profile.as_ref().zip(start_from::value(model, symbol).filter(differs));
+    facts.extend(profile.map(|(preset, value)| ("Profile", format!("{}: {}", preset.name, show(value)))));
     if let Some((low, high)) = config.range(symbol) {
         facts.push(("Range", format!("{low} to {high}")));
     }
@@ -167,7 +173,7 @@ fn causes(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> {
     while !open.is_empty() && found.len() < MOST_LINKS {
         let cause = open.remove(0);
         let Some(symbol) = model.schema.tree().symbol(&cause.name) else { continue };
-        let how = if cause.how == "set" { "as you said" } else { &cause.how };
+        let how = if cause.how == "set" { "set here" } else { &cause.how };
         let shown = config::show(&model.schema, symbol, &cause.value);
         found.push(("Because", format!("{} is {shown}: {how}", cause.name)));
         open.extend(cause.because);
@@ -179,7 +185,16 @@ fn causes(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> {
 fn needs(model: &Model, node: NodeId) -> Vec<(&'static str, String)> {
     let tree = model.schema.tree();
     let terms = tree.conjuncts(tree.node(node).depends).into_iter().filter(|term| *term != ExprId::YES);
-    terms.map(|term| ("Needs", format!("{}, which is {}", tree.show(term), model.config.holds(term)))).collect()
+    terms.map(|term| ("Needs", format!("{} ({})", tree.show(term), met(model.config.holds(term))))).collect()
+}
+
+/// A condition's value for people.
+const fn met(value: Tri) -> &'static str {
+    match value {
+        Tri::Y => "met",
+        Tri::M => "met by m",
+        Tri::N => "not met",
+    }
 }
 
 /// Who selects and implies it, those first that do so now, and what it selects.
@@ -214,7 +229,7 @@ fn name_links(tree: &Tree, mut links: Vec<(SymbolId, Tri)>) -> Option<String> {
 fn origin(model: &Model, symbol: SymbolId) -> String {
     let tree = model.schema.tree();
     match model.config.origin(symbol) {
-        Origin::User => "as you said".to_owned(),
+        Origin::User => "set here".to_owned(),
         Origin::Default { span } => format!("by default ({})", tree.location(span)),
         Origin::Select { by, .. } => format!("selected by {}", tree.get(by).name),
         Origin::Imply { by, .. } => format!("implied by {}", tree.get(by).name),

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Widget as _, Wrap};
+use ratatui::widgets::{Paragraph, Widget as _};
 
 use super::drawn::Drawn;
 use super::frame::{frame, frame_area, to_u16};
@@ -45,7 +45,7 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
             let lines = lines.iter().map(|line| Line::raw(line.clone())).collect();
             draw_lines(theme, title, lines, *scroll, area, buffer)
         }
-        Dialog::Quit => draw_quit(model, theme, area, buffer),
+        Dialog::Quit { lines, scroll } => draw_quit(model, theme, lines, *scroll, area, buffer),
         Dialog::Save { lines, scroll } => draw_save(theme, lines, *scroll, area, buffer),
         Dialog::Conflict { lines, scroll, .. } => {
             draw_conflict(theme, lines, (dialog.context(), *scroll), area, buffer)
@@ -160,16 +160,19 @@ fn key_lines(theme: Theme, first: KeyContext) -> Vec<Line<'static>> {
     lines
 }
 
-fn draw_quit(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) -> Drawn {
+fn draw_quit(model: &Model, theme: Theme, changes: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
     let question = match model.saved {
         Some(_) => format!("Your changes are not in {} yet.", model.file),
         None => format!("{} does not exist yet.", model.file),
     };
     let mut lines = vec![Line::raw(question), Line::default()];
+    // Before the changes, which may be many.
     lines.extend(answers(KeyContext::Quit));
-    let inner = frame(theme, "Save before leaving?", (46, to_u16(lines.len())), area, buffer);
-    Paragraph::new(lines).wrap(Wrap { trim: false }).render(inner, buffer);
-    Drawn::default()
+    if !changes.is_empty() {
+        lines.push(Line::default());
+        lines.extend(changes.iter().map(|change| Line::styled(change.clone(), theme.value())));
+    }
+    draw_lines(theme, "Save before leaving?", lines, scroll, area, buffer)
 }
 
 fn draw_save(theme: Theme, reasons: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
@@ -218,6 +221,10 @@ fn draw_repair(model: &Model, theme: Theme, repair: &Repair, area: Rect, buffer:
         lines.push(Line::styled("No answers were found that would unlock it.", theme.error()));
     } else {
         lines.push(Line::styled("The fewest answers that unlock it", theme.title()));
+        if !repair.others.is_empty() {
+            let count = repair.others.len() + 1;
+            lines.push(Line::raw(format!("  (way {} of {count}; Tab shows the next)", repair.number)));
+        }
         let step = |(symbol, value): &(kconfig::SymbolId, String)| {
             let prompt = model.schema.prompt(*symbol).unwrap_or_default();
             Line::from(vec![

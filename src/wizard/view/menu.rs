@@ -9,7 +9,7 @@ use ratatui::widgets::Widget as _;
 use super::text::shorten;
 use super::theme::Theme;
 use crate::wizard::model::Model;
-use crate::wizard::row::{Row, RowKind};
+use crate::wizard::row::{Deviation, Row, RowKind};
 
 /// The narrowest column of values.
 const LEAST_VALUE: usize = 12;
@@ -93,13 +93,15 @@ fn compose(model: &Model, row: &Row, theme: Theme, prompts: usize, width: usize)
     line
 }
 
-/// What stands out at the left edge: a mistake, an entry that the file does not answer, one that
-/// cannot be set now.
+/// What stands out at the left edge: a mistake, an entry that cannot be set now, one that differs
+/// from what runs or from the profile, one that the file does not answer.
 fn mark(row: &Row, theme: Theme) -> Span<'static> {
-    match (row.wrong, row.hidden, row.new) {
+    match (row.wrong, row.hidden, row.deviation, row.new) {
         (true, ..) => Span::styled("! ", theme.error()),
-        (_, true, _) => Span::styled("x ", Theme::dim()),
-        (_, _, true) => Span::styled("* ", theme.notice()),
+        (_, true, ..) => Span::styled("x ", Theme::dim()),
+        (_, _, Some(Deviation::Running), _) => Span::styled("~ ", theme.custom()),
+        (_, _, Some(Deviation::Profile), _) => Span::styled("^ ", theme.custom()),
+        (_, _, _, true) => Span::styled("* ", theme.notice()),
         _ => Span::raw("  "),
     }
 }

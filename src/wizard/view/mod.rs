@@ -22,7 +22,7 @@ pub(super) use self::editors::expected;
 pub(super) use self::text::problem_line;
 use self::text::shorten;
 use self::theme::Theme;
-use super::keymap;
+use super::keymap::{self, Hint, KeyContext};
 use super::model::Model;
 use super::msg::Msg;
 use crate::config::Problem;
@@ -93,7 +93,7 @@ pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
     let theme = Theme::new(model.colour, model.ascii);
     let [_, path, body, _, keys] = lines(area, foot_lines(model, theme, area.width).len());
     if keys.contains(at) {
-        return hit_key(model, at.x);
+        return hit_key(model, keys.width, at.x);
     }
     if !model.dialogs.is_empty() {
         return dialog::hit(model, theme, area, at);
@@ -115,11 +115,27 @@ pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
     Some(if line == model.place().cursor { Msg::Open } else { Msg::Select(line) })
 }
 
+/// The hints for which the last line has room. The last ones give way, but for the key that lists
+/// all keys.
+fn key_hints(context: KeyContext, width: u16) -> Vec<Hint> {
+    let mut hints: Vec<Hint> = keymap::hints(context).collect();
+    // Behind the last one stands a blank, which may be missing.
+    while hints.iter().map(hint_width).sum::<usize>() > usize::from(width) + 1 {
+        let Some(last) = hints.iter().rposition(|hint| hint.msg != Msg::Keys) else { break };
+        hints.remove(last);
+    }
+    hints
+}
+
+fn hint_width(hint: &Hint) -> usize {
+    Span::raw(hint.key.as_str()).width() + Span::raw(hint.what).width() + 3
+}
+
 /// The hint under a column of the last line.
-fn hit_key(model: &Model, column: u16) -> Option<Msg> {
+fn hit_key(model: &Model, width: u16, column: u16) -> Option<Msg> {
     let mut end = 0;
-    for hint in keymap::hints(model.context()) {
-        end += Span::raw(hint.key.as_str()).width() + Span::raw(hint.what).width() + 3;
+    for hint in key_hints(model.context(), width) {
+        end += hint_width(&hint);
         if usize::from(column) < end {
             return Some(hint.msg);
         }
@@ -243,9 +259,29 @@ fn foot_lines(model: &Model, theme: Theme, width: u16) -> Vec<Line<'static>> {
 fn draw_keys(model: &Model, area: Rect, buffer: &mut Buffer) {
     buffer.set_style(area, Theme::bar());
     let mut line = Line::default();
-    for hint in keymap::hints(model.context()) {
+    for hint in key_hints(model.context(), area.width) {
         line.push_span(Span::styled(format!(" {}", hint.key), Theme::key()));
         line.push_span(Span::raw(format!(" {} ", hint.what)));
     }
     line.render(area, buffer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_hint_is_cut_and_the_way_to_all_keys_stays() {
+        for context in KeyContext::ALL {
+            let all: Vec<Hint> = keymap::hints(context).collect();
+            for width in SMALLEST.0..=200 {
+                let hints = key_hints(context, width);
+                let used: usize = hints.iter().map(hint_width).sum();
+                assert!(used <= usize::from(width) + 1, "{context:?} at {width}: {used}");
+                let lists = |hints: &[Hint]| hints.iter().any(|hint| hint.msg == Msg::Keys);
+                assert_eq!(lists(&hints), lists(&all), "{context:?} at {width}");
+                assert!(!hints.is_empty(), "{context:?} at {width}");
+            }
+        }
+    }
 }

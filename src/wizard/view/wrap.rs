@@ -16,11 +16,11 @@ pub(super) fn wrap(lines: Vec<Line<'static>>, width: u16) -> Vec<Line<'static>> 
         .collect()
 }
 
-/// The column below which continuations of this text belong: that of its second column, or its
-/// indentation.
+/// The column below which continuations of this text belong: that of its second column, that behind
+/// the number or dash of a list, or its indentation.
 pub(super) fn hang(text: &str) -> usize {
     let indentation = text.len() - text.trim_start_matches(' ').len();
-    let mut column = indentation;
+    let mut column = indentation + mark(&text[indentation..]);
     let bytes = text.as_bytes();
     for at in indentation + 2..bytes.len().min(WIDEST_HANG) {
         if bytes[at] != b' ' && bytes[at - 1] == b' ' && bytes[at - 2] == b' ' {
@@ -28,6 +28,16 @@ pub(super) fn hang(text: &str) -> usize {
         }
     }
     column.min(WIDEST_HANG)
+}
+
+/// How wide the beginning of a list's entry is: `1. ` or `- `.
+fn mark(text: &str) -> usize {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    match text.split_at(digits) {
+        (_, rest) if digits > 0 && rest.starts_with(". ") => digits + 2,
+        ("", rest) if rest.starts_with("- ") => 2,
+        _ => 0,
+    }
 }
 
 fn wrap_line(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
@@ -127,6 +137,8 @@ mod tests {
     fn continuations_hang_below_the_second_column() {
         assert_eq!(texts("ab   cdef ghij klmn", 10), ["ab   cdef", "     ghij", "     klmn"]);
         assert_eq!(texts("  indented text here", 12), ["  indented", "  text here"]);
+        assert_eq!(texts("1. one two three", 10), ["1. one two", "   three"]);
+        assert_eq!(texts("- one two", 6), ["- one", "  two"]);
     }
 
     proptest::proptest! {
