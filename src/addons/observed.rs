@@ -176,6 +176,12 @@ impl Pod {
         self.phase == "Failed" || self.phase == "Succeeded"
     }
 
+    /// The same of a pod whose controller runs another one in its place: after a host went down
+    /// with it, the ended one stays on the list.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.is_over() && self.owner.is_some()
+    }
+
     /// A reason that no waiting cures.
     pub(crate) fn stuck(&self) -> Option<&str> {
         let is_final = |reason: &str| {

@@ -30,6 +30,7 @@ use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::inventory::{self, Endpoint, Host, Inventory, Role, SshAccess};
 use crate::phase::{Engine, Phase, StepId};
+use crate::provision::step_ids::INVENTORY;
 use crate::state::Store;
 use crate::{addons, bootstrap, unknown};
 
@@ -118,14 +119,12 @@ impl Forecast {
     /// another name; none where it would not be there. Nothing else is computed for it.
     pub(super) fn node_with(&self, settings: &Settings, node: &str) -> Result<Option<String>> {
         let cluster = self.imagine(settings)?;
-        Engine::simulate_only(&cluster.store, &bootstrap::provision_phase(&cluster)?, |_| true)?;
+        Engine::simulate_task(&cluster.store, &bootstrap::provision_phase(&cluster)?, &INVENTORY)?;
         let Some(inventory) = cluster.find_inventory()? else { return Ok(None) };
         let names: BTreeSet<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).collect();
         let Some(name) = self.counterpart(node, &names).filter(|name| names.contains(name)) else { return Ok(None) };
         bootstrap::assume_facts(&cluster)?;
-        let own = NODE_CONFIG.on(name);
-        let is_chosen = |id: &StepId| *id == own || id.on_any_host() != NODE_CONFIG;
-        Engine::simulate_only(&cluster.store, &bootstrap::phase(&cluster)?, is_chosen)?;
+        Engine::simulate_task(&cluster.store, &bootstrap::phase(&cluster)?, &NODE_CONFIG.on(name))?;
         let bytes = cluster.store.read(Self::node_file(name))?;
         Ok(bytes.map(|bytes| unknown::shown(&String::from_utf8_lossy(&bytes)).into_owned()))
     }

@@ -123,9 +123,9 @@ impl<'a> Engine<'a> {
         plan::simulate(store, phase)
     }
 
-    /// What only the chosen tasks would leave there.
-    pub fn simulate_only(store: &Store, phase: &Phase, is_chosen: impl Fn(&StepId) -> bool) -> Result<()> {
-        plan::simulate_only(store, phase, is_chosen)
+    /// What one task, and those that it needs, would leave there.
+    pub fn simulate_task(store: &Store, phase: &Phase, id: &StepId) -> Result<()> {
+        plan::simulate_task(store, phase, id)
     }
 
     /// Runs what is not proven done.

@@ -142,12 +142,19 @@ pub(super) fn simulate(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Opti
     in_order(&tasks).into_iter().map(simulate).collect()
 }
 
-/// The same for the chosen tasks alone, and without a look at their inputs: what they leave there
-/// is all that is asked for.
-pub(super) fn simulate_only(store: &Store, phase: &Phase, is_chosen: impl Fn(&StepId) -> bool) -> Result<()> {
+/// The same for one task and those that it needs, and without a look at their inputs: what they
+/// leave there is all that is asked for.
+pub(super) fn simulate_task(store: &Store, phase: &Phase, id: &StepId) -> Result<()> {
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
-    let mut chosen = in_order(&tasks).into_iter().map(|at| &tasks[at]).filter(|task| is_chosen(&task.id));
+    let mut needed: HashSet<usize> = tasks.iter().position(|task| task.id == *id).into_iter().collect();
+    let order = in_order(&tasks);
+    for at in order.iter().rev() {
+        if needed.contains(at) {
+            needed.extend(&tasks[*at].needs);
+        }
+    }
+    let mut chosen = order.into_iter().filter(|at| needed.contains(at)).map(|at| &tasks[at]);
     chosen.try_for_each(|task| actions[task.step].as_ref().simulate(task.id.host()).map(drop))
 }
 

@@ -8,3 +8,5 @@ pub const KEYS: StepId = StepId::of("provision", "keys");
 pub const USER_DATA: StepId = StepId::of("provision", "user-data");
 /// Runs Terraform.
 pub const APPLY: StepId = StepId::of("provision", "apply");
+/// Writes the inventory.
+pub const INVENTORY: StepId = StepId::of("provision", "inventory");

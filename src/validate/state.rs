@@ -103,7 +103,7 @@ fn judge_static_pods(inventory: &Inventory, observed: &Observed) -> Vec<CheckRes
 
 /// Each with the node that it runs on.
 fn judge_critical_pods(network: bool, observed: &Observed) -> Vec<(Option<&str>, CheckResult)> {
-    let critical = |pod: &&Pod| pod.is_critical && !pod.is_static && !pod.terminating;
+    let critical = |pod: &&Pod| pod.is_critical && !pod.is_static && !pod.terminating && !pod.is_replaced();
     let expected = |pod: &&Pod| network || pod.node.is_some();
     observed
         .pods

@@ -75,6 +75,24 @@ fn so_many_workers_may_be_not_ready_with_all_that_runs_on_them() {
 }
 
 #[test]
+fn what_ended_counts_only_where_nothing_runs_in_its_place() {
+    let mut list: serde_json::Value = serde_json::from_str(HEALTHY).unwrap();
+    let pods = list["items"].as_array().unwrap().iter();
+    let is_critical = |pod: &&serde_json::Value| pod["spec"]["priorityClassName"] == "system-cluster-critical";
+    let mut ended = pods.filter(is_critical).next_back().unwrap().clone();
+    ended["metadata"]["name"] = json!("coredns-ended");
+    ended["metadata"]["annotations"] = json!({});
+    ended["status"] =
+        json!({"phase": "Succeeded", "conditions": [{"type": "Ready", "status": "False", "reason": "PodCompleted"}]});
+    list["items"].as_array_mut().unwrap().push(ended);
+    let owner = json!([{"kind": "ReplicaSet", "name": "coredns-1", "controller": true}]);
+    for (owners, wrong) in [(owner, 0), (json!([]), 1)] {
+        list["items"].as_array_mut().unwrap().last_mut().unwrap()["metadata"]["ownerReferences"] = owners;
+        assert_eq!(failed(&list.to_string(), &HOSTS, true).len(), wrong);
+    }
+}
+
+#[test]
 fn hosts_and_nodes_must_be_the_same() {
     let more = [HOSTS[0], HOSTS[1], ("late", "worker")];
     assert_eq!(

@@ -432,7 +432,7 @@ mod tests {
         for family in Family::ALL.into_iter().filter(|family| *family != Family::Linux) {
             assert!(BASES.iter().any(|(of, ..)| *of == family), "{family:?}");
         }
-        assert!(Rule::ALL.len() <= 64);
+        assert!(Rule::ALL.len() <= 128);
         assert!(Rule::ALL.iter().all(|rule| !rule.summary().is_empty()));
     }
 }
