@@ -77,9 +77,9 @@ fn so_many_workers_may_be_not_ready_with_all_that_runs_on_them() {
 #[test]
 fn what_ended_counts_only_where_nothing_runs_in_its_place() {
     let mut list: serde_json::Value = serde_json::from_str(HEALTHY).unwrap();
-    let pods = list["items"].as_array().unwrap().iter();
+    let mut pods = list["items"].as_array().unwrap().iter();
     let is_critical = |pod: &&serde_json::Value| pod["spec"]["priorityClassName"] == "system-cluster-critical";
-    let mut ended = pods.filter(is_critical).next_back().unwrap().clone();
+    let mut ended = pods.rfind(is_critical).unwrap().clone();
     ended["metadata"]["name"] = json!("coredns-ended");
     ended["metadata"]["annotations"] = json!({});
     ended["status"] =
