@@ -14,6 +14,7 @@ use crate::document::{Document, Fields, Found};
 use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory};
 use crate::state::Store;
+use crate::unknown;
 
 /// Where it lies below the cluster's directory.
 pub(super) const FILE: &str = "outputs/etcd.json";
@@ -216,7 +217,10 @@ impl Members {
         {
             return Err(self.strangers(inventory));
         }
-        if self.stage == FoundingStage::Established && !self.all.is_empty() && stay.is_empty() {
+        // Which machines there will be is not known where they are only imagined; Terraform is
+        // refused what would delete all of them.
+        let are_known = !inventory.control_planes().any(|host| unknown::is_in(&host.instance));
+        if self.stage == FoundingStage::Established && !self.all.is_empty() && stay.is_empty() && are_known {
             return Err(self.reinstalled(inventory));
         }
         if self.stage == FoundingStage::Planned || stay.is_empty() {
@@ -383,6 +387,9 @@ mod tests {
         let reinstalled = THREE.map(|(name, address, _)| (name, address, "2"));
         insta::assert_snapshot!(plan(founded.clone(), &reinstalled, &[]).unwrap_err().render());
         assert!(plan(founded.clone(), &reinstalled, &["b"]).is_ok(), "one has its data");
+        let instance = unknown::after(&crate::bootstrap::step_ids::NODE_CONFIG);
+        let imagined = THREE.map(|(name, address, _)| (name, address, instance.as_str()));
+        assert!(plan(founded.clone(), &imagined, &[]).is_ok(), "machines that are only imagined");
         let unfinished = Members { stage: FoundingStage::Planned, ..founded.clone() };
         assert!(plan(unfinished, &reinstalled, &[]).is_ok(), "there was no data yet");
         let reset = Members { all: Vec::new(), ..founded };
