@@ -218,7 +218,7 @@ fn start_edit_save_quit() {
 fn nothing_is_lost_without_a_question() {
     let mut test_env = TestEnv::sit_down_at_the_menus();
     test_env.types("\x1b[B\x1b[B\r");
-    test_env.sees("Deploy addons");
+    test_env.sees("Addon rollout");
     test_env.types(" \x03");
     test_env.sees("Save before leaving?");
     test_env.types("n");
