@@ -212,16 +212,8 @@ impl Members {
                 _ => {}
             }
         }
-        let is_known = |host: &Host| self.find_member(&host.name).is_some();
-        if self.stage == FoundingStage::Established && !self.all.is_empty() && !inventory.control_planes().any(is_known)
-        {
-            return Err(self.strangers(inventory));
-        }
-        // Which machines there will be is not known where they are only imagined; Terraform is
-        // refused what would delete all of them.
-        let are_known = !inventory.control_planes().any(|host| unknown::is_in(&host.instance));
-        if self.stage == FoundingStage::Established && !self.all.is_empty() && stay.is_empty() && are_known {
-            return Err(self.reinstalled(inventory));
+        if self.stage == FoundingStage::Established && !self.all.is_empty() && stay.is_empty() {
+            self.refuse_loss(inventory)?;
         }
         if self.stage == FoundingStage::Planned || stay.is_empty() {
             return Ok((Self::all_at_once(inventory), Vec::new()));
@@ -258,6 +250,19 @@ impl Members {
             ))
     }
 
+    /// No host has the data of a member: what would start is another, empty cluster.
+    fn refuse_loss(&self, inventory: &Inventory) -> Result<()> {
+        if !inventory.control_planes().any(|host| self.find_member(&host.name).is_some()) {
+            return Err(self.strangers(inventory));
+        }
+        // Which machines there will be is not known where they are only imagined; Terraform is
+        // refused what would delete all of them.
+        if inventory.control_planes().any(|host| unknown::is_in(&host.instance)) {
+            return Ok(());
+        }
+        Err(self.reinstalled(inventory))
+    }
+
     /// If none of the members that have the data remains, the data is lost.
     fn strangers(&self, inventory: &Inventory) -> Error {
         Error::config("none of the control-plane hosts is a member of etcd, so all data of etcd would be lost")
@@ -266,8 +271,7 @@ impl Members {
             .hint("keep one of the old ones on the list until the new ones have joined; or give the data up: turnup down (with the old list)")
     }
 
-    /// The hosts have the members' names, and none has a member's data: a first start would be
-    /// another, empty cluster.
+    /// The hosts have the members' names, and none has a member's data.
     fn reinstalled(&self, inventory: &Inventory) -> Error {
         let hosts = inventory.control_planes().map(|host| host.name.as_str()).collect::<Vec<_>>().join(" ");
         Error::precondition("the control-plane hosts are other machines than before, and none has the data of etcd")

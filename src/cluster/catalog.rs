@@ -115,13 +115,13 @@ impl Addon {
         fields.get(self.switch.strip_prefix("phase3.")?)?.as_bool()
     }
 
-    /// A switch that is none would leave the addon out without a word.
-    fn require_switch(&self, settings: &AddonSettings) -> Result<()> {
+    /// The same; a switch that is none would leave the addon out without a word.
+    fn require_switch(&self, settings: &AddonSettings) -> Result<bool> {
         let missing = || {
             Error::config(format!("{DIR}/{}/{FILE}: its switch {} is no bool of phase 3", self.name, self.switch))
                 .hint(format!("define it in phases/addons/{}/Kconfig", self.name))
         };
-        self.find_switch(settings).map(drop).ok_or_else(missing)
+        self.find_switch(settings).ok_or_else(missing)
     }
 
     /// Why it is not for this Kubernetes; nothing when it is.
@@ -136,8 +136,8 @@ impl Addon {
     /// Refuses addons that are on and not for this Kubernetes.
     pub(super) fn require_all_fit(source: &TreeSource, settings: &AddonSettings, kubernetes: &str) -> Result<()> {
         for addon in Self::all(source)? {
-            addon.require_switch(settings)?;
-            if let Some(why) = addon.skew(kubernetes).filter(|_| addon.is_on(settings)) {
+            let is_on = addon.require_switch(settings)?;
+            if let Some(why) = addon.skew(kubernetes).filter(|_| is_on) {
                 let message = format!("{}: the addon {}: {why}", addon.switch, addon.name);
                 let error = Error::config(message).evidence(format!("{DIR}/{}/{FILE} says so", addon.name));
                 return Err(error.hint(format!(

@@ -302,6 +302,17 @@ impl Model {
         symbols.filter(|symbol| self.is_new(*symbol) && self.config.visible(*symbol) != kconfig::Tri::N)
     }
 
+    /// Whether a setting that the file has does not have this value.
+    pub(super) fn differs(&self, symbol: SymbolId, other: &str) -> bool {
+        self.config.is_written(symbol) && self.config.value(symbol) != other
+    }
+
+    /// What the running cluster was made with, where the setting has another value.
+    pub(super) fn other_running(&self, symbol: SymbolId) -> Option<&str> {
+        let running = self.applied.as_ref()?.get(self.schema.name(symbol))?;
+        Some(running.as_str()).filter(|value| self.differs(symbol, value))
+    }
+
     /// Whether the file has no answer for it and the user has given none since.
     pub(super) fn is_new(&self, symbol: SymbolId) -> bool {
         // The object names no switch that is off.

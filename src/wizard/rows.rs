@@ -181,13 +181,10 @@ fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
 
 /// What the value differs from that runs, or that the profile has.
 fn deviation(model: &Model, symbol: SymbolId) -> Option<Deviation> {
-    let value = model.config.value(symbol);
-    let differs = |other: &str| model.config.is_written(symbol) && other != value;
-    let running = model.applied.as_ref().and_then(|applied| applied.get(model.schema.name(symbol)));
-    if running.is_some_and(|running| differs(running)) {
+    if model.other_running(symbol).is_some() {
         return Some(Deviation::Running);
     }
-    start_from::value(model, symbol).filter(|value| differs(value)).map(|_| Deviation::Profile)
+    start_from::other_profile(model, symbol).map(|_| Deviation::Profile)
 }
 
 /// `[*]`, `<M>`, or `-*-` for what cannot be changed, as in menuconfig.

@@ -39,10 +39,11 @@ pub(super) fn follow(model: &mut Model) {
     }
 }
 
-/// What that profile says of a setting.
-pub(super) fn value(model: &Model, symbol: SymbolId) -> Option<&str> {
+/// What that profile says of a setting, where it has another value.
+pub(super) fn other_profile(model: &Model, symbol: SymbolId) -> Option<&str> {
     let mut answers = model.profile.iter().flat_map(|preset| &preset.answers);
-    answers.find(|(other, _)| *other == symbol).map(|(_, value)| value.as_str())
+    let said = answers.find(|(other, _)| *other == symbol).map(|(_, value)| value.as_str());
+    said.filter(|value| model.differs(symbol, value))
 }
 
 /// Its name.

@@ -100,6 +100,14 @@ impl TestEnv {
         Self::sit_down_in(dir, controlled)
     }
 
+    /// Another wizard, on the same file.
+    fn sit_down_beside(&self) -> Self {
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
+        command.args(["config", "--config"]);
+        command.arg(self.dir.path().join(".config.json"));
+        Self::start(tempfile::tempdir().unwrap(), command, true)
+    }
+
     fn sit_down_in(dir: tempfile::TempDir, controlled: bool) -> Self {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
         command.arg("config");
@@ -133,6 +141,15 @@ impl TestEnv {
 
     fn contents(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until there is a file.
+    fn waits_for(&self, file: &Path) {
+        let start = Instant::now();
+        while !file.exists() {
+            assert!(start.elapsed() < TIMEOUT, "there is no {}: {}", file.display(), self.contents());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Waits until the text is on the screen.
@@ -286,15 +303,8 @@ fn a_second_wizard_leaves_the_answers_of_the_first_alone() {
     first.types("/num_nodes\r\r7\r");
     first.sees("phase1.num_nodes=7");
     let draft = first.dir.path().join(".config.json.unsaved");
-    let start = Instant::now();
-    while !draft.exists() {
-        assert!(start.elapsed() < TIMEOUT, "no draft is kept");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
-    command.args(["config", "--config"]);
-    command.arg(first.dir.path().join(".config.json"));
-    let mut second = TestEnv::start(tempfile::tempdir().unwrap(), command, true);
+    first.waits_for(&draft);
+    let mut second = first.sit_down_beside();
     second.sees("Phase 3: Deploying Addons");
     second.sees("another wizard is open on this file");
     assert!(!second.contents().contains("Unsaved answers"), "{}", second.contents());
@@ -311,10 +321,7 @@ fn a_second_wizard_leaves_the_answers_of_the_first_alone() {
 #[test]
 fn two_wizards_tell_of_each_other_and_keep_what_both_answered() {
     let mut first = TestEnv::sit_down(Some("{}"));
-    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
-    command.args(["config", "--config"]);
-    command.arg(first.dir.path().join(".config.json"));
-    let mut second = TestEnv::start(tempfile::tempdir().unwrap(), command, true);
+    let mut second = first.sit_down_beside();
     second.sees("another wizard is open on this file");
     first.types("/num_nodes\r\r7\r");
     first.sees("another wizard is open on this file");
@@ -514,11 +521,8 @@ fn a_full_disk_is_told_at_once_and_loses_no_answer() {
     assert_eq!(names(), [".config.json"], "nothing half-written is left");
     assert_eq!(fs_err::read_to_string(place.join(".config.json")).unwrap(), "{}");
     fs_err::remove_file(place.join("filler")).unwrap();
-    let start = Instant::now();
-    while !draft.exists() {
-        assert!(start.elapsed() < TIMEOUT, "answers are not kept once there is room: {}", test_env.contents());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    // Answers are kept once there is room.
+    test_env.waits_for(&draft);
     test_env.types("s");
     test_env.sees("saved .config.json");
     let file: serde_json::Value =

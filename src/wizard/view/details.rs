@@ -146,10 +146,8 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
     if config.origin(symbol) == Origin::User && !is_default {
         facts.push(("Default", show(&default)));
     }
-    let differs = |other: &&str| config.is_written(symbol) && *other != config.value(symbol);
-    let running = model.applied.as_ref().and_then(|applied| applied.get(model.schema.name(symbol)));
-    facts.extend(running.map(String::as_str).filter(differs).map(|value| ("Runs with", show(value))));
-    let profile = model.profile.as_ref().zip(start_from::value(model, symbol).filter(differs));
+    facts.extend(model.other_running(symbol).map(|value| ("Runs with", show(value))));
+    let profile = model.profile.as_ref().zip(start_from::other_profile(model, symbol));
     facts.extend(profile.map(|(preset, value)| ("Profile", format!("{}: {}", preset.name, show(value)))));
     if let Some((low, high)) = config.range(symbol) {
         facts.push(("Range", format!("{low} to {high}")));

@@ -229,16 +229,12 @@ impl<'e> Macros<'e> {
         if let Some(value) = self.call(&name, place, &arguments) {
             return value;
         }
-        if arguments.is_empty() {
-            return Ok(self.env.read(&name).unwrap_or_default());
+        let may_be_variable = arguments.is_empty() || self.variables_as_functions;
+        let value = may_be_variable.then(|| self.env.read(&name)).flatten();
+        if value.is_none() && !arguments.is_empty() {
+            self.report_unknown(&name, place.span);
         }
-        if self.variables_as_functions
-            && let Some(value) = self.env.read(&name)
-        {
-            return Ok(value);
-        }
-        self.report_unknown(&name, place.span);
-        Ok(String::new())
+        Ok(value.unwrap_or_default())
     }
 
     fn expand_variable(&mut self, name: &str, place: Place<'_>, arguments: &[String]) -> Result<String, Failure> {
