@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-settings test-clouds test-upgrade test-backup test-restore test-addons
+	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-settings test-clouds test-upgrade test-backup test-heal test-restore test-addons
 
 # Built first, with output; then run quietly: cargo replaces itself with turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -88,6 +88,8 @@ test-rotate: ## Every keyset rotated on real hosts under requests, with a kill i
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_rotate
 test-backup: ## Backups of etcd, and the way back to one by hand, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_backup
+test-heal: ## Lost members, hosts and disks of the control plane, and what comes back by itself, on real hosts; needs root
+	cargo test --locked --all-features --test it -- --include-ignored --test-threads=1 cluster_disk cluster_members cluster_ha
 test-restore: ## The majority of etcd lost, all of it, and back on purpose, with kills, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_restore
 test-addons: ## Addons that are off by default, on real hosts; needs root

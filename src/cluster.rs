@@ -287,7 +287,8 @@ impl Cluster {
     pub fn manifest(&self, phase: &str) -> Result<Manifest> {
         let own = format!("phases/{phase}/targets/{}/phase.toml", self.settings.target);
         let file = if self.source.files(&own).is_empty() { format!("phases/{phase}/phase.toml") } else { own };
-        Manifest::parse_for(&file, &self.source.read_text(&file)?, &Role::ALL.map(Role::name))
+        let parse = |text: &str| Manifest::parse_for(&file, text, &Role::ALL.map(Role::name));
+        self.source.parse(&file, parse).map(|manifest| Manifest::clone(&manifest))
     }
 
     /// What provision handed over; an error that names the command when it has not yet.

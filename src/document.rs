@@ -98,10 +98,9 @@ pub fn find<D: Document>(path: &str, bytes: Option<&[u8]>) -> Result<Found<D>> {
 
 /// The file's text; refused when a reader would refuse it.
 pub fn render<D: Document>(path: &str, document: &D) -> Result<String> {
-    let text = serde_json::to_string_pretty(document)
-        .map_err(|error| Error::bug(format!("{path} cannot be written as JSON")).source(error))?;
-    parse::<D>(path, &text)?;
-    Ok(text + "\n")
+    let cannot = |error| Error::bug(format!("{path} cannot be written as JSON")).source(error);
+    from_value::<D>(path, &serde_json::to_value(document).map_err(cannot)?)?;
+    Ok(serde_json::to_string_pretty(document).map_err(cannot)? + "\n")
 }
 
 fn judge_version<D: Document>(path: &str, schema: Option<&str>) -> Result<Found<D>> {

@@ -319,7 +319,7 @@ impl<'a> ArtifactsContext<'a> {
             Err(_) => None,
         };
         let found = describe_components(&self.lock, version, &self.cache, &self.sources, self.watch)?;
-        let differences = compare(known.as_ref(), &found)?;
+        let differences = compare(known.as_deref(), &found)?;
         self.tell_changes("turnup.artifacts.reference/1", &differences, |Difference { entry, old, new }| {
             format!("{entry}: {} -> {}", show(old.as_ref()), show(new.as_ref()))
         })?;

@@ -83,8 +83,9 @@ impl Addon {
                 let error = Error::config(format!("{DIR}/{dir} has no {FILE}"));
                 return Err(error.hint("describe the addon: CONTRIBUTING.md, \"Add an addon\""));
             }
-            let addon: Self = toml::from_str(&source.read_text(&file)?)
-                .map_err(|error| Error::config(format!("{file}: {}", error.message())))?;
+            let addon = source.parse(&file, |text| {
+                toml::from_str::<Self>(text).map_err(|error| Error::config(format!("{file}: {}", error.message())))
+            })?;
             if addon.name != dir {
                 return Err(Error::config(format!("{file}: its name is {}, and its directory is {dir}", addon.name)));
             }
@@ -92,7 +93,7 @@ impl Addon {
                 let why = "it has one of two: an image, which has the version, or a version";
                 return Err(Error::config(format!("{file}: {why}")));
             }
-            found.insert(dir, addon);
+            found.insert(dir, Self::clone(&addon));
         }
         sort(found)
     }

@@ -1,6 +1,7 @@
 //! The tables in `templates/components/`: one file per Kubernetes version.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -119,13 +120,13 @@ impl Reference {
     }
 
     /// The table of this Kubernetes version.
-    pub fn load(source: &TreeSource, kubernetes: &str) -> Result<Self> {
+    pub fn load(source: &TreeSource, kubernetes: &str) -> Result<Arc<Self>> {
         let path = Self::path(kubernetes);
         if source.files(&path).is_empty() {
             return Err(Error::config(format!("there is no table of what Kubernetes {kubernetes} accepts: {path}"))
                 .hint(format!("turnup artifacts reference --kubernetes {kubernetes} --write")));
         }
-        document::parse(&path, &source.read_text(&path)?)
+        source.parse(&path, |text| document::parse(&path, text))
     }
 
     /// A table of these components.

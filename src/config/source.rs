@@ -1,10 +1,13 @@
 //! Where the Kconfig tree, the phases and the templates come from: the working directory when it is
-//! a tree of its own, else the copy inside the binary. Reads only; it must not cache, so that a
-//! digest always speaks of the files as they are.
+//! a tree of its own, else the copy inside the binary. Reads only; it must not cache a directory's
+//! files, so that a digest always speaks of them as they are.
 
+use std::any::{Any, TypeId};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use include_dir::{Dir, DirEntry, include_dir};
 use sha2::{Digest as _, Sha256};
@@ -16,6 +19,10 @@ use crate::input;
 static ROOT_FILES: &[(&str, &[u8])] = &[("Kconfig", include_bytes!("../../Kconfig"))];
 static PHASES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/phases");
 static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
+
+/// What files of the copy inside the binary say, by their place in memory and its type.
+type Parsed = HashMap<(usize, TypeId), Arc<dyn Any + Send + Sync>>;
+static PARSED: LazyLock<Mutex<Parsed>> = LazyLock::new(Mutex::default);
 
 /// The files that describe what turnup asks and does. Paths are relative to the tree's root, with
 /// `/`.
@@ -69,6 +76,22 @@ impl TreeSource {
     pub fn read_text(&self, path: &str) -> Result<String> {
         String::from_utf8(self.read(path)?.into_owned())
             .map_err(|error| Error::new(Class::Config, format!("{path} is not UTF-8 text")).source(error))
+    }
+
+    /// What a text file says. One inside the binary is parsed once: a forecast asks hundreds of
+    /// times.
+    pub fn parse<T: Any + Send + Sync>(&self, path: &str, parse: impl Fn(&str) -> Result<T>) -> Result<Arc<T>> {
+        let key = match self.read(path)? {
+            Cow::Borrowed(bytes) => (bytes.as_ptr() as usize, TypeId::of::<T>()),
+            Cow::Owned(_) => return parse(&self.read_text(path)?).map(Arc::new),
+        };
+        let known = PARSED.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(known) = known.and_then(|known| known.downcast().ok()) {
+            return Ok(known);
+        }
+        let parsed = Arc::new(parse(&self.read_text(path)?)?);
+        PARSED.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::<T>::clone(&parsed));
+        Ok(parsed)
     }
 
     /// All files below a directory (or the one file of this name), sorted. What cannot be listed is

@@ -43,8 +43,10 @@ impl Forecast {
         }
         // The other values of all settings: the next one of each.
         while later.iter().any(|values| !values.is_empty()) {
-            let round: Vec<Trial> = later.iter_mut().filter_map(Vec::pop).collect();
-            search.try_together(&round);
+            let round: Vec<Trial> = later.iter_mut().filter_map(|values| search.next_right(values)).collect();
+            if !round.is_empty() {
+                search.try_together(&round);
+            }
         }
         Ok(search.origins)
     }
@@ -116,12 +118,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The values of a setting that are right by themselves, the last one first: a wrong one would
-    /// spoil the trials of others.
+    /// The other values of a setting, the last one first.
     fn values(&self, name: &str) -> Result<Vec<Trial>> {
         let values = self.settings.other_values(name)?.into_iter().rev();
-        let right = values.filter(|value| self.settings.may_be(name, value));
-        Ok(right.map(|value| (name.to_owned(), value)).collect())
+        Ok(values.map(|value| (name.to_owned(), value)).collect())
+    }
+
+    /// The next value that is right by itself: a wrong one would spoil the trials of others.
+    fn next_right(&self, values: &mut Vec<Trial>) -> Option<Trial> {
+        std::iter::from_fn(|| values.pop()).find(|(name, value)| self.settings.may_be(name, value))
     }
 
     /// Tries the first value that can be turned up, and all where the setting reaches far.

@@ -76,8 +76,8 @@ pub(super) struct Model {
     pub(super) history: History,
     /// Counts the changes of answers, those that are taken back too.
     pub(super) revision: u64,
-    /// What searching looks through; made when it is first needed.
-    pub(super) index: Option<Arc<Index>>,
+    /// What searching looks through, made before the first screen: opening the search must not wait.
+    pub(super) index: Arc<Index>,
     /// The lines of the open menu.
     pub(super) rows: Vec<Row>,
     /// What the rows were made from.
@@ -146,6 +146,7 @@ impl Model {
     ) -> Self {
         let top = MenuPosition { menu: schema.tree().root(), cursor: 0 };
         let mut model = Self {
+            index: Index::of(schema.tree()),
             schema,
             config,
             file,
@@ -173,7 +174,6 @@ impl Model {
             leaving: false,
             history: History::default(),
             revision: 0,
-            index: None,
             rows: Vec::new(),
             rows_of: None,
             unsaved: false,

@@ -1,6 +1,7 @@
 //! Looking for an entry while typing: prompts, names, menus, values and help texts, what fits best
 //! first. Pure: an index and what is typed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kconfig::{Config, NodeId, Tree};
@@ -19,17 +20,28 @@ const LONGEST_LIKE: usize = 40;
 #[derive(Debug)]
 pub(super) struct Index {
     entries: Vec<Entry>,
+    /// The titles of the menus around an entry: thousands of entries stand in the same ones.
+    menus: Vec<Text>,
 }
 
-/// All texts in small letters.
 #[derive(Debug)]
 struct Entry {
     node: NodeId,
-    prompt: String,
-    name: String,
-    /// The titles of the menus around it.
-    menus: String,
+    prompt: Text,
+    name: Text,
+    /// The place of its menus in [`Index::menus`].
+    menus: usize,
+    /// In small letters.
     help: String,
+}
+
+/// A text in small letters.
+#[derive(Debug)]
+struct Text {
+    lower: String,
+    /// The first letters of its words as [`initial`]s: most texts have none that begins as the word
+    /// which is looked for, and need not be taken apart.
+    initials: u64,
 }
 
 /// Where a word was found, the best place first.
@@ -91,22 +103,24 @@ fn values(schema: &Schema, config: &Config<'_>, node: NodeId) -> String {
 impl Index {
     /// All entries that have a prompt, each with its help.
     pub(super) fn of(tree: &Tree) -> Arc<Self> {
-        let menus = |id: NodeId| {
-            let around = std::iter::successors(tree.node(id).parent, |at| tree.node(*at).parent);
-            let titles = around.filter(|at| *at != tree.root()).filter_map(|at| tree.node(at).prompt.as_ref());
-            titles.map(|prompt| prompt.text.to_lowercase()).collect::<Vec<_>>().join(" ")
-        };
-        let entries = tree.nodes().filter_map(|(id, node)| {
-            let name = node.symbol.map_or("", |symbol| &tree.get(symbol).name);
-            Some(Entry {
-                node: id,
-                prompt: node.prompt.as_ref()?.text.to_lowercase(),
-                name: name.to_lowercase(),
-                menus: menus(id),
-                help: tree.help(id).unwrap_or_default().to_lowercase(),
-            })
-        });
-        Arc::new(Self { entries: entries.collect() })
+        let (mut menus, mut places) = (vec![Text::of("")], BTreeMap::from([(tree.root(), 0)]));
+        let mut entries = Vec::new();
+        for (id, node) in tree.nodes() {
+            // The tree gives an entry after the one that it stands in.
+            let around = node.parent.and_then(|parent| places.get(&parent)).copied().unwrap_or_default();
+            let prompt = node.prompt.as_ref().map(|prompt| Text::of(&prompt.text));
+            if !node.children.is_empty() {
+                let titles =
+                    prompt.as_ref().map(|prompt| Text::of(&format!("{} {}", prompt.lower, menus[around].lower)));
+                menus.extend(titles);
+                places.insert(id, if prompt.is_some() { menus.len() - 1 } else { around });
+            }
+            let Some(prompt) = prompt else { continue };
+            let name = Text::of(node.symbol.map_or("", |symbol| &tree.get(symbol).name));
+            let help = tree.help(id).unwrap_or_default().to_lowercase();
+            entries.push(Entry { node: id, prompt, name, menus: around, help });
+        }
+        Arc::new(Self { entries, menus })
     }
 
     /// The entries for what was typed: each word is there or resembles one that is, in any order.
@@ -123,16 +137,17 @@ impl Index {
         if words.is_empty() {
             return Vec::new();
         }
+        let words: Vec<Word<'_>> = words.into_iter().map(|word| Word::new(word, &self.menus)).collect();
         let mut ranked: Vec<(Fit, bool, u32, usize, usize)> = Vec::new();
         for (at, entry) in self.entries.iter().enumerate() {
             let value = std::cell::LazyCell::new(|| values(entry.node));
-            let mut fits = words.iter().map(|word| entry.fit(word, || (*value).contains(word)));
+            let mut fits = words.iter().map(|word| entry.fit(word, || (*value).contains(word.text)));
             // Few entries have the first word: the others are looked for only in these.
             let found =
                 fits.try_fold((Fit::Whole, 0), |(worst, sum), fit| fit.map(|fit| (worst.max(fit), sum + fit as u32)));
             if let Some((worst, sum)) = found {
-                let (worst, sum) = if entry.prompt == typed { (Fit::Whole, 0) } else { (worst, sum) };
-                ranked.push((worst, !is_shown(entry.node), sum, entry.name.len() / 4, at));
+                let (worst, sum) = if entry.prompt.lower == typed { (Fit::Whole, 0) } else { (worst, sum) };
+                ranked.push((worst, !is_shown(entry.node), sum, entry.name.lower.len() / 4, at));
             }
         }
         ranked.sort_unstable();
@@ -147,68 +162,120 @@ fn without_prefix(word: &str) -> &str {
     word.strip_prefix("config_").filter(|rest| !rest.is_empty()).unwrap_or(word)
 }
 
-impl Entry {
-    /// Where the word is found best.
-    fn fit(&self, word: &str, in_value: impl Fn() -> bool) -> Option<Fit> {
-        let last = self.name.rsplit('.').next().unwrap_or_default();
-        Some(match () {
-            () if self.prompt == word || self.name == word || last == word => Fit::Whole,
-            () if parts(&self.prompt).any(|part| part.starts_with(word)) => Fit::Prompt,
-            () if self.prompt.contains(word) => Fit::InPrompt,
-            () if self.name.starts_with(word) || self.name.split('.').any(|part| part.starts_with(word)) => Fit::Name,
-            () if self.name.contains(word) => Fit::InName,
-            () if self.menus.contains(word) => Fit::Menu,
-            () if in_value() => Fit::Value,
-            () if self.help.contains(word) => Fit::Help,
-            () if !(SHORTEST_LIKE..=LONGEST_LIKE).contains(&word.chars().count()) => return None,
-            () if is_like(&self.prompt, word) => Fit::LikePrompt,
-            () if is_like(&self.name, word) => Fit::LikeName,
-            () if parts(&self.menus).any(|part| is_misspelt(part, word)) => Fit::LikeMenu,
-            () => return None,
-        })
-    }
+/// A bit for a letter; letters may share one.
+fn initial(letter: char) -> u64 {
+    1 << (u32::from(letter) % u64::BITS)
 }
 
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty())
 }
 
-/// Whether the word is a misspelt one of the text, or its letters stand in it close together.
-fn is_like(text: &str, word: &str) -> bool {
-    parts(text).any(|part| is_misspelt(part, word)) || is_abbreviated(text, word)
+impl Text {
+    fn of(text: &str) -> Self {
+        let lower = text.to_lowercase();
+        let (mut initials, mut is_between) = (0, true);
+        for letter in lower.chars() {
+            if is_between && letter.is_alphanumeric() {
+                initials |= initial(letter);
+            }
+            is_between = !letter.is_alphanumeric();
+        }
+        Self { lower, initials }
+    }
 }
 
-/// Whether one or, in long words, two letters make the difference to this word or its beginning.
-fn is_misspelt(part: &str, word: &str) -> bool {
-    let (part, word): (Vec<char>, Vec<char>) = (part.chars().take(2 * LONGEST_LIKE).collect(), word.chars().collect());
-    let most = if word.len() < 8 { 1 } else { 2 };
-    // Who misspells a word gets its first letter right; this keeps the rest from resembling.
-    if part.first() != word.first() || part.len() + most < word.len() {
-        return false;
-    }
-    let mut row: Vec<usize> = (0..=part.len()).collect();
-    for (at, letter) in word.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (column, other) in part.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row.into_iter().min().is_some_and(|least| least <= most)
+/// A word that is looked for, in small letters.
+struct Word<'a> {
+    text: &'a str,
+    letters: Vec<char>,
+    /// How it fits each of the [`Index::menus`].
+    menus: Vec<Option<Fit>>,
 }
 
-/// Whether all letters of the word stand in the text in their order, from the beginning of a word
-/// on and in no more than twice their room: `pktfilt` is packet filtering.
-fn is_abbreviated(text: &str, word: &str) -> bool {
-    let starts = parts(text).map(|part| part.as_ptr() as usize - text.as_ptr() as usize);
-    starts.into_iter().any(|start| {
-        let mut letters = word.chars().peekable();
-        for c in text[start..].chars().take(2 * word.chars().count()) {
-            letters.next_if_eq(&c);
+impl<'a> Word<'a> {
+    fn new(text: &'a str, menus: &[Text]) -> Self {
+        let mut word = Self { text, letters: text.chars().collect(), menus: Vec::new() };
+        let fit = |titles: &Text| match () {
+            () if titles.lower.contains(text) => Some(Fit::Menu),
+            () if word.may_resemble() && word.parts_of(titles).any(|part| word.is_misspelt(part)) => {
+                Some(Fit::LikeMenu)
+            }
+            () => None,
+        };
+        word.menus = menus.iter().map(fit).collect();
+        word
+    }
+
+    fn may_resemble(&self) -> bool {
+        (SHORTEST_LIKE..=LONGEST_LIKE).contains(&self.letters.len())
+    }
+
+    /// The words of the text that begin with the same letter.
+    fn parts_of<'t>(&self, text: &'t Text) -> impl Iterator<Item = &'t str> {
+        let first = self.letters.first().copied().unwrap_or_default();
+        let lower = if text.initials & initial(first) == 0 { "" } else { &text.lower };
+        parts(lower).filter(move |part| part.starts_with(first))
+    }
+
+    /// Whether it is a misspelt one of the text, or its letters stand in it close together.
+    fn is_like(&self, text: &Text) -> bool {
+        self.parts_of(text).any(|part| self.is_misspelt(part) || self.is_abbreviated(text, part))
+    }
+
+    /// Whether one or, in long words, two letters make the difference to this part or its
+    /// beginning.
+    fn is_misspelt(&self, part: &str) -> bool {
+        let most = if self.letters.len() < 8 { 1 } else { 2 };
+        if part.len() + most < self.letters.len() {
+            return false;
         }
-        text[start..].starts_with(word.chars().next().unwrap_or_default()) && letters.peek().is_none()
-    })
+        let part: Vec<char> = part.chars().take(2 * LONGEST_LIKE).collect();
+        let mut row: Vec<usize> = (0..=part.len()).collect();
+        for (at, letter) in self.letters.iter().enumerate() {
+            let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+            for (column, other) in part.iter().enumerate() {
+                let changed = diagonal + usize::from(letter != other);
+                diagonal = row[column + 1];
+                row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+            }
+        }
+        row.into_iter().min().is_some_and(|least| least <= most)
+    }
+
+    /// Whether all its letters stand in the text in their order, from this part on and in no more
+    /// than twice their room: `pktfilt` is packet filtering.
+    fn is_abbreviated(&self, text: &Text, part: &str) -> bool {
+        let start = part.as_ptr() as usize - text.lower.as_ptr() as usize;
+        let mut letters = self.letters.iter().peekable();
+        for c in text.lower[start..].chars().take(2 * self.letters.len()) {
+            letters.next_if_eq(&&c);
+        }
+        letters.peek().is_none()
+    }
+}
+
+impl Entry {
+    /// Where the word is found best.
+    fn fit(&self, word: &Word<'_>, in_value: impl Fn() -> bool) -> Option<Fit> {
+        let (text, prompt, name, menus) = (word.text, &self.prompt.lower, &self.name.lower, word.menus[self.menus]);
+        let last = name.rsplit('.').next().unwrap_or_default();
+        Some(match () {
+            () if prompt == text || name == text || last == text => Fit::Whole,
+            () if word.parts_of(&self.prompt).any(|part| part.starts_with(text)) => Fit::Prompt,
+            () if prompt.contains(text) => Fit::InPrompt,
+            () if name.starts_with(text) || name.split('.').any(|part| part.starts_with(text)) => Fit::Name,
+            () if name.contains(text) => Fit::InName,
+            () if menus == Some(Fit::Menu) => Fit::Menu,
+            () if in_value() => Fit::Value,
+            () if self.help.contains(text) => Fit::Help,
+            () if !word.may_resemble() => return None,
+            // Who misspells a word gets its first letter right; this keeps the rest from resembling.
+            () if word.is_like(&self.prompt) => Fit::LikePrompt,
+            () if word.is_like(&self.name) => Fit::LikeName,
+            () => return menus,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::super::compare;
 use super::*;
 
 fn newest() -> Reference {
-    Reference::load(&TreeSource::embedded(), "1.36.3").unwrap()
+    Reference::clone(&Reference::load(&TreeSource::embedded(), "1.36.3").unwrap())
 }
 
 #[test]

@@ -116,10 +116,8 @@ fn change_search(model: &mut Model, msg: &Msg) {
     if matches!(msg, Msg::Move(_) | Msg::Select(_)) {
         return move_within(&mut search.cursor, search.hits.len(), msg);
     }
-    if type_into(&mut search.line, msg)
-        && let Some(index) = &model.index
-    {
-        search.look(index, &model.schema, &model.config);
+    if type_into(&mut search.line, msg) {
+        search.look(&model.index, &model.schema, &model.config);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::wizard::msg::Msg;
 use crate::wizard::repair::lock_reason;
 use crate::wizard::row::{Row, RowKind};
 use crate::wizard::rows;
-use crate::wizard::search::{Index, Search};
+use crate::wizard::search::Search;
 
 pub(super) fn update(model: &mut Model, msg: &Msg) {
     match msg {
@@ -27,7 +27,7 @@ pub(super) fn update(model: &mut Model, msg: &Msg) {
         Msg::To(open) => model.places.truncate((*open).max(1)),
         Msg::Undo => undo(model),
         Msg::Redo => redo(model),
-        Msg::Search => search(model),
+        Msg::Search => model.dialogs.push(Dialog::Search(Search::default())),
         Msg::Return => jump::back(model),
         Msg::ShowAll => show_all(model),
         Msg::ShowNames => model.show_names = !model.show_names,
@@ -265,13 +265,6 @@ fn redo(model: &mut Model) {
     model.answered();
     model.stay_at(node);
     model.say(text);
-}
-
-fn search(model: &mut Model) {
-    if model.index.is_none() {
-        model.index = Some(Index::of(model.schema.tree()));
-    }
-    model.dialogs.push(Dialog::Search(Search::default()));
 }
 
 fn show_all(model: &mut Model) {
