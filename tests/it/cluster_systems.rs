@@ -58,6 +58,7 @@ fn one_cluster_runs_on_debian_12_debian_13_and_ubuntu() {
         "phase1.cluster_name=it",
         "phase1.local.subnet=10.124.40.0/24",
         "phase1.local.root_suite=bookworm",
+        "phase2.runtime.ecr_credentials=y",
         &format!("phase1.node_groups={groups}"),
     ]);
     site.warm_cache();
@@ -77,6 +78,10 @@ fn one_cluster_runs_on_debian_12_debian_13_and_ubuntu() {
         assert!(images[host].starts_with(system), "{host}: {}", images[host]);
         let said = on_host(&site, host, "systemctl is-system-running; systemctl --failed --no-legend --plain");
         assert_eq!(said, "running\n", "{host}");
+        // kubelet does not start with a file that it cannot read, or without the program.
+        let flags = on_host(&site, host, "tr '\\0' ' ' </proc/$(pgrep -x kubelet)/cmdline");
+        assert!(flags.contains("--image-credential-provider-config=/etc/kubernetes/kubelet/"), "{host}: {flags}");
+        on_host(&site, host, "test -x /usr/libexec/kubernetes/credential-providers/ecr-credential-provider");
         assert!(on_host(&site, host, "nft list table inet turnup").contains("dport"), "{host} has a firewall");
     }
 
