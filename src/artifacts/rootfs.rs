@@ -3,8 +3,8 @@
 //!
 //! Its key is a digest of what it is made of, so another package list is another root. It is whole
 //! or not there at all. Archive and security updates come from where the machine's own apt gets
-//! them, or from a mirror that is named; the archive's signature is required. Security updates are those of the day on which it was
-//! made: [`RootFs`] knows which one.
+//! them, or from a mirror that is named; the archive's signature is required. Security updates are
+//! those of the day on which it was made: [`RootFs`] knows which one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::cloud::WORKERS;
-use crate::cluster::{BackupSettings, Cluster, ClusterSettings, ECR_PROVIDER};
+use crate::cluster::{BackupSettings, Cluster, ClusterSettings};
 use crate::component::OverrideSubject;
 use crate::config::{ComponentName, Destination};
 use crate::error::{Error, Result};
@@ -144,11 +144,13 @@ impl Agents<'_> {
         let config = File::new(layout::KUBELET_CONFIG, 0o600, 0, Content::Yaml(self.kubelet_config()?));
         let own = configuration::files(self.cluster, ComponentName::Kubelet)?;
         let own = own.into_iter().map(|(name, text)| File::new(&kubelet_file(&name), 0o600, 0, Content::Text(text)));
-        let provider = self.settings().runtime.ecr_credentials.then(|| {
+        let mut files: Vec<File> = std::iter::once(config).chain(own).collect();
+        if self.settings().runtime.ecr_credentials {
             let path = kubelet_file(configuration::file_name(CREDENTIAL_PROVIDERS));
-            File::new(&path, 0o600, 0, Content::Yaml(ecr_providers()))
-        });
-        Ok(std::iter::once(config).chain(own).chain(provider).collect())
+            let text = template::render(&self.cluster.source, ECR_CONFIG, &minijinja::context! {})?;
+            files.push(File::new(&path, 0o600, 0, Content::Text(text)));
+        }
+        Ok(files)
     }
 
     /// With what kubelet serves: a certificate that was made for this host, or one that it asks the
@@ -301,37 +303,14 @@ fn managers(config: &Value) -> [(&'static str, String); 2] {
 
 /// The flag that names the programs which get passwords for registries.
 const CREDENTIAL_PROVIDERS: &str = "image-credential-provider-config";
+/// What kubelet asks turnup's own program for.
+const ECR_CONFIG: &str = "templates/bootstrap/ecr-credential-provider.yaml";
 
 fn set_credential_providers(flags: Flags, settings: &ClusterSettings) -> Flags {
     let file = kubelet_file(configuration::file_name(CREDENTIAL_PROVIDERS));
     flags
         .set_if(provides_credentials(settings), "image-credential-provider-bin-dir", layout::CREDENTIAL_PROVIDERS)
         .set_if(settings.runtime.ecr_credentials, CREDENTIAL_PROVIDERS, file)
-}
-
-/// What kubelet asks turnup's program for: images of private registries of Amazon ECR, as
-/// cloud-provider-aws names them. Its public one takes no password.
-fn ecr_providers() -> Value {
-    json!({
-        "apiVersion": "kubelet.config.k8s.io/v1",
-        "kind": "CredentialProviderConfig",
-        "providers": [{
-            "name": ECR_PROVIDER,
-            "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
-            "matchImages": [
-                "*.dkr.ecr.*.amazonaws.com",
-                "*.dkr.ecr.*.amazonaws.com.cn",
-                "*.dkr-ecr.*.on.aws",
-                "*.dkr-ecr.*.on.amazonwebservices.com.cn",
-                "*.dkr.ecr-fips.*.amazonaws.com",
-                "*.dkr-ecr-fips.*.on.aws",
-                "*.dkr.ecr.*.amazonaws.eu",
-                "*.dkr.ecr.us-iso-east-1.c2s.ic.gov",
-                "*.dkr.ecr.us-isob-east-1.sc2s.sgov.gov",
-            ],
-            "defaultCacheDuration": "12h",
-        }],
-    })
 }
 
 /// Whether programs get passwords for registries: turnup's, or the user's.

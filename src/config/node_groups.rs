@@ -1,6 +1,6 @@
 //! Can node groups be what `phase1.node_groups` says of them? What no single field tells: sizes and
-//! their bounds, reserved labels, taints, fields that mean nothing on the target, and images that it
-//! does not know.
+//! their bounds, reserved labels, taints, fields that mean nothing on the target, and images that
+//! it does not know.
 //!
 //! Pure: it judges values.
 
