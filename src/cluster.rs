@@ -31,6 +31,7 @@ mod validation;
 
 pub use addons::AddonSettings;
 pub use artifact_settings::{ArtifactSettings, artifact_sources, cache_dir};
+pub use artifacts::ECR_PROVIDER;
 pub use backup::BackupSettings;
 pub use catalog::{Addon, Minor};
 pub use control_plane::{ControlPlaneSettings, Oidc, PodSecurity};
@@ -39,7 +40,7 @@ pub use driver::{Backend, DriverSettings, Program};
 pub use firewall::FirewallSettings;
 pub use host_system::HostSystemSettings;
 pub use kubeconfig::{KubeconfigSettings, operator};
-pub use local::LocalHostSettings;
+pub use local::{LocalHostSettings, local_releases};
 pub use manifests::{ManifestSource, OwnManifests};
 pub use pki::{KeyAlgorithm, PkiSettings};
 pub use runtime::{ProxySettings, RegistryMirrors, RuntimeSettings};
@@ -238,7 +239,7 @@ impl Cluster {
             sources: self.settings.sources.clone(),
             cache_dir: self.settings.artifacts.cache_dir.clone(),
             kubernetes: Some(self.settings.kubernetes_version.clone()),
-            root_suite: self.settings.root_suite.clone(),
+            releases: self.settings.releases(),
             root_packages: self.settings.local_hosts.packages.clone(),
         }
     }

@@ -1,5 +1,5 @@
-//! Where this machine's apt gets Debian from: the mirror of a release, and the place of its
-//! security updates.
+//! Where a release of Debian or Ubuntu comes from: its archive and the place of its security
+//! updates, as this machine's apt names them.
 //!
 //! This file names no place of its own. It reads apt's files and asks no network.
 
@@ -7,36 +7,108 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// Where a release of Debian comes from.
+/// Whose release a root is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Distribution {
+    /// Debian.
+    Debian,
+    /// Ubuntu.
+    Ubuntu,
+}
+
+impl Distribution {
+    /// The releases of Ubuntu that roots are made of; every other one is Debian's.
+    const UBUNTU: [&str; 1] = ["noble"];
+
+    /// Whose release this is (`bookworm`).
+    #[must_use]
+    pub fn of(release: &str) -> Self {
+        if Self::UBUNTU.contains(&release) { Self::Ubuntu } else { Self::Debian }
+    }
+
+    /// Its name.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Debian => "Debian",
+            Self::Ubuntu => "Ubuntu",
+        }
+    }
+
+    /// What its archive's signature is checked with. Without it debootstrap would only warn.
+    #[must_use]
+    pub const fn keyring(self) -> &'static str {
+        match self {
+            Self::Debian => "/usr/share/keyrings/debian-archive-keyring.gpg",
+            Self::Ubuntu => "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
+        }
+    }
+
+    /// The components of its archive that hosts take packages from.
+    pub(super) const fn components(self) -> &'static [&'static str] {
+        match self {
+            Self::Debian => &["main"],
+            // Some of what a node needs (conntrack) is not in Ubuntu's main.
+            Self::Ubuntu => &["main", "universe"],
+        }
+    }
+
+    /// The script of debootstrap that knows its releases, for one that came after debootstrap.
+    pub(super) const fn script(self) -> &'static str {
+        match self {
+            Self::Debian => "sid",
+            Self::Ubuntu => "gutsy",
+        }
+    }
+
+    const fn setting(self) -> &'static str {
+        match self {
+            Self::Debian => "phase1.local.debian_mirror",
+            Self::Ubuntu => "phase1.local.ubuntu_mirror",
+        }
+    }
+}
+
+/// Where a release comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Debian {
+pub(super) struct Archive {
+    /// Whose it is.
+    of: Distribution,
     /// The archive: `http://deb.debian.org/debian`.
     pub(super) mirror: String,
     /// The archive of security updates; none where apt of this machine has none.
     pub(super) security: Option<String>,
 }
 
-impl Debian {
+impl Archive {
     /// What apt's directory (`/etc/apt`) says about a release (`bookworm`); the archive is another
     /// one where it is named.
     pub(super) fn find(apt: &Path, release: &str, named: &str) -> Result<Self> {
+        let distribution = Distribution::of(release);
         let found = read_sources(apt);
         let of = |suite: &str| found.iter().find(|(_, suites)| suites.iter().any(|found| found == suite));
-        // Every mirror of Debian has every supported release, whichever one this machine runs.
+        // Every mirror has every supported release, whichever one this machine runs.
         let ending = |end: &str| found.iter().find(|(uri, _)| uri.trim_end_matches('/').ends_with(end));
-        let mirror = of(release).or_else(|| ending("/debian")).map(|(uri, _)| uri.as_str());
+        let own = if distribution == Distribution::Debian { "/debian" } else { "/ubuntu" };
+        let mirror = of(release).or_else(|| ending(own)).map(|(uri, _)| uri.as_str());
         let mirror = Some(named).filter(|named| !named.is_empty()).or(mirror).ok_or_else(|| {
-            Error::precondition("the apt configuration of this machine names no mirror of Debian")
-                .hint("set phase1.local.debian_mirror, or choose another target than local")
+            let name = distribution.name();
+            Error::precondition(format!("the apt configuration of this machine names no mirror of {name}"))
+                .hint(format!("set {}, or choose another target than local", distribution.setting()))
         })?;
-        let security = of(&format!("{release}-security")).or_else(|| ending("/debian-security"));
-        Ok(Self { mirror: mirror.to_owned(), security: security.map(|(uri, _)| uri.clone()) })
+        let security = of(&format!("{release}-security")).map(|(uri, _)| uri.clone());
+        let security = security.or_else(|| match distribution {
+            Distribution::Debian => ending("/debian-security").map(|(uri, _)| uri.clone()),
+            // It is a suite of the archive itself, on every mirror.
+            Distribution::Ubuntu => Some(mirror.to_owned()),
+        });
+        Ok(Self { of: distribution, mirror: mirror.to_owned(), security })
     }
 
     /// `/etc/apt/sources.list` of a machine with this release.
     pub(super) fn sources_list(&self, release: &str) -> String {
-        let security = self.security.as_ref().map(|uri| format!("deb {uri} {release}-security main\n"));
-        format!("deb {} {release} main\n{}", self.mirror, security.unwrap_or_default())
+        let components = self.of.components().join(" ");
+        let security = self.security.as_ref().map(|uri| format!("deb {uri} {release}-security {components}\n"));
+        format!("deb {} {release} {components}\n{}", self.mirror, security.unwrap_or_default())
     }
 }
 
@@ -92,13 +164,13 @@ mod tests {
 
     use super::*;
 
-    fn apt(files: &[(&str, &str)]) -> Result<Debian> {
+    fn apt(files: &[(&str, &str)]) -> Result<Archive> {
         let dir = tempfile::tempdir().unwrap();
         fs_err::create_dir(dir.path().join("sources.list.d")).unwrap();
         for (name, text) in files {
             fs_err::write(dir.path().join(name), text).unwrap();
         }
-        Debian::find(dir.path(), "bookworm", "")
+        Archive::find(dir.path(), "bookworm", "")
     }
 
     #[test]
@@ -131,7 +203,7 @@ mod tests {
     #[test]
     fn a_mirror_that_is_named_counts_more_than_apts() {
         let dir = tempfile::tempdir().unwrap();
-        let named = |dir: &Path| Debian::find(dir, "bookworm", "http://near.example/debian").unwrap();
+        let named = |dir: &Path| Archive::find(dir, "bookworm", "http://near.example/debian").unwrap();
         let text = "deb http://near.example/debian bookworm main\n";
         assert_eq!(named(dir.path()).sources_list("bookworm"), text, "apt names none");
         let lines =
@@ -139,6 +211,25 @@ mod tests {
         fs_err::write(dir.path().join("sources.list"), lines).unwrap();
         assert_eq!(named(dir.path()).mirror, "http://near.example/debian");
         assert_eq!(named(dir.path()).security.as_deref(), Some("http://far.example/security"));
+    }
+
+    #[test]
+    fn a_release_of_ubuntu_comes_from_ubuntus_own_archive() {
+        let dir = tempfile::tempdir().unwrap();
+        let lines = "deb http://mirror.example/debian bookworm main\ndeb http://mirror.example/debian-security bookworm-security main\n";
+        fs_err::write(dir.path().join("sources.list"), lines).unwrap();
+        let archive = Archive::find(dir.path(), "noble", "http://archive.example/ubuntu").unwrap();
+        assert_eq!(
+            archive.sources_list("noble"),
+            "deb http://archive.example/ubuntu noble main universe\ndeb http://archive.example/ubuntu noble-security main universe\n"
+        );
+        let error = Archive::find(dir.path(), "noble", "").unwrap_err().render();
+        assert!(error.contains("names no mirror of Ubuntu") && error.contains("phase1.local.ubuntu_mirror"), "{error}");
+        let lines = "deb http://near.example/ubuntu jammy main\ndeb http://far.example/ubuntu noble-security main\n";
+        fs_err::write(dir.path().join("sources.list"), lines).unwrap();
+        let archive = Archive::find(dir.path(), "noble", "").unwrap();
+        assert_eq!(archive.mirror, "http://near.example/ubuntu", "of another release");
+        assert_eq!(archive.security.as_deref(), Some("http://far.example/ubuntu"));
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod tree;
 mod unique;
 
 pub use advisories::{Advisories, Advisory, describe as describe_advisories};
+pub use apt::Distribution;
 pub use archive::ImageArchive;
 pub use cache::{Cache, CacheHealth};
 pub use digest::{Digest, NotADigest};

@@ -1,10 +1,10 @@
-//! The Debian root that local hosts boot from: made once by debootstrap, shared read-only below an
-//! overlay a host.
+//! The root of Debian or Ubuntu that local hosts boot from: made once by debootstrap, shared
+//! read-only below an overlay a host.
 //!
 //! Its key is a digest of what it is made of, so another package list is another root. It is whole
 //! or not there at all. Archive and security updates come from where the machine's own apt gets
-//! them; the archive's signature is required. Security updates are those of the day on which it was
-//! made: [`RootFs`] knows which one.
+//! them, or from a mirror that is named; the archive's signature is required. Security updates are
+//! those of the day on which it was made: [`RootFs`] knows which one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::apt::Debian;
+use super::apt::{Archive, Distribution};
 use super::cache::Cache;
 use super::digest::Digest;
 use super::keylock::KeyLock;
@@ -26,11 +26,11 @@ use crate::{Class, Context as _, Error, Result};
 
 /// Raise it when what is done to the root after debootstrap changes.
 const SCRIPT: &str = "2";
-/// What the archive's signature is checked with. Without it debootstrap would only warn.
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Where debootstrap has what it knows about releases.
+const SCRIPTS: &str = "/usr/share/debootstrap/scripts";
 /// In the root itself: when it was made, and from what.
 const RECORD: &str = "etc/turnup-root.json";
-/// Older than that, a root lacks security updates for sure: Debian has some every week.
+/// Older than that, a root lacks security updates for sure: there are some every week.
 const MAX_AGE_DAYS: i64 = 30;
 const PACKAGES: [&str; 16] = [
     "systemd",
@@ -116,7 +116,7 @@ impl RootFs {
 }
 
 impl Cache {
-    /// Where the root of this Debian release is or would be.
+    /// Where the root of this release is or would be.
     #[must_use]
     pub fn host_root_path(&self, suite: &str) -> PathBuf {
         self.host_root_path_with(suite, &[])
@@ -136,15 +136,14 @@ impl Cache {
         serde_json::from_slice(&fs_err::read(root.join(RECORD)).ok()?).ok()
     }
 
-    /// The root directory for local hosts of this Debian release with these further packages; made
+    /// The root directory for local hosts of this release with these further packages; made
     /// when it is not there, which takes some minutes. With `renew` it is made even where it is
     /// there, and takes the place of the old one.
     pub fn rootfs_with(&self, suite: &str, further: &[String], renew: bool, watch: &dyn Watch) -> Result<PathBuf> {
         self.rootfs_from(suite, further, "", renew, watch)
     }
 
-    /// The same from this mirror of Debian; from that of this machine's own packages where it is
-    /// empty.
+    /// The same from this mirror; from that of this machine's own packages where it is empty.
     pub fn rootfs_from(
         &self,
         suite: &str,
@@ -163,7 +162,7 @@ impl Cache {
                 .hint("run the same command as root, for instance with sudo"));
         }
         fs_err::create_dir_all(&roots)?;
-        let lock = KeyLock::acquire(self.root(), "rootfs", "the Debian root of local hosts", watch)?;
+        let lock = KeyLock::acquire(self.root(), "rootfs", "the root of local hosts", watch)?;
         if root.is_dir() && !renew {
             return Ok(root);
         }
@@ -187,16 +186,18 @@ impl Cache {
     fn make_root(&self, suite: &str, packages: &str, mirror: &str, made: &Path, watch: &dyn Watch) -> Result<RootFs> {
         // Found before anything is downloaded.
         let (unshare, debootstrap) = (tools::find("unshare")?, tools::find("debootstrap")?);
-        let keyring = tools::find(KEYRING)?;
+        let distribution = Distribution::of(suite);
+        let keyring = tools::find(distribution.keyring())?;
         tools::find("gpgv")?;
-        let debian = Debian::find(Path::new("/etc/apt"), suite, mirror)?;
-        if debian.security.is_none() {
+        let archive = Archive::find(Path::new("/etc/apt"), suite, mirror)?;
+        if archive.security.is_none() {
             watch.progress(
                 "warning: local hosts get no security updates: apt of this machine names no security suite of Debian; add one to \
                  /etc/apt/sources.list.d, then: turnup artifacts rootfs --renew",
             );
         }
-        watch.progress("making the Debian root of local hosts; this is done once");
+        let name = distribution.name();
+        watch.progress(&format!("making the root of local hosts with {name}; this is done once"));
         // What debootstrap mounts goes with it, also when it is killed; the next one could not
         // remove a directory with the kernel's files in it.
         let run = Run::new(unshare)
@@ -204,10 +205,12 @@ impl Cache {
             .arg(debootstrap)
             .args(["--variant=minbase", "--merged-usr", "--force-check-gpg"])
             .arg(format!("--keyring={}", keyring.display()))
+            .arg(format!("--components={}", distribution.components().join(",")))
             .arg(format!("--include={packages}"))
             .arg(suite)
             .arg(made)
-            .arg(&debian.mirror)
+            .arg(&archive.mirror)
+            .args(older_script(Path::new(SCRIPTS), suite))
             .dir(self.root())
             .log(self.log_path("rootfs"))
             .label("debootstrap")
@@ -222,15 +225,15 @@ impl Cache {
                 watch.count(steps, total.max(steps + 1));
             }
         });
-        ended.map_err(|failure| explain_network(failure, "debootstrap", &debian.mirror))?;
-        self.upgrade_root(suite, &debian, made, watch)?;
-        Ok(RootFs { made: Timestamp::now(), security: debian.security })
+        ended.map_err(|failure| explain_network(failure, "debootstrap", &archive.mirror))?;
+        self.upgrade_root(suite, &archive, made, watch)?;
+        Ok(RootFs { made: Timestamp::now(), security: archive.security })
     }
 
     /// What has been fixed since the release was put together. debootstrap takes one suite alone.
-    fn upgrade_root(&self, suite: &str, debian: &Debian, made: &Path, watch: &dyn Watch) -> Result<()> {
-        fs_err::write(made.join("etc/apt/sources.list"), debian.sources_list(suite))?;
-        let Some(security) = &debian.security else { return Ok(()) };
+    fn upgrade_root(&self, suite: &str, archive: &Archive, made: &Path, watch: &dyn Watch) -> Result<()> {
+        fs_err::write(made.join("etc/apt/sources.list"), archive.sources_list(suite))?;
+        let Some(security) = &archive.security else { return Ok(()) };
         // Packages that are upgraded must not start services: there is no systemd in the root.
         let policy = made.join("usr/sbin/policy-rc.d");
         fs_err::write(&policy, "#!/bin/sh\nexit 101\n")?;
@@ -269,6 +272,13 @@ impl Cache {
         }
         Ok(fs_err::remove_file(policy)?)
     }
+}
+
+/// The script to name where debootstrap has none for this release: releases that came after it are
+/// made as those before.
+fn older_script(scripts: &Path, suite: &str) -> Option<PathBuf> {
+    let older = scripts.join(Distribution::of(suite).script());
+    (!scripts.join(suite).exists() && older.exists()).then_some(older)
 }
 
 /// What could not be downloaded may be there the next time.
@@ -350,6 +360,19 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
     use super::*;
+
+    #[test]
+    fn a_release_that_is_newer_than_debootstrap_is_made_as_those_before() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(older_script(dir.path(), "noble"), None, "debootstrap says what it lacks");
+        for script in ["gutsy", "sid", "trixie"] {
+            fs_err::write(dir.path().join(script), "").unwrap();
+        }
+        assert_eq!(older_script(dir.path(), "noble"), Some(dir.path().join("gutsy")));
+        assert_eq!(older_script(dir.path(), "trixie"), None);
+        fs_err::write(dir.path().join("noble"), "").unwrap();
+        assert_eq!(older_script(dir.path(), "noble"), None);
+    }
 
     #[test]
     fn empties_a_root_of_what_is_not_to_be_shared() {

@@ -189,6 +189,12 @@ impl Selection {
         }
     }
 
+    /// Fetches this binary by default too. One that the lock file lacks is missed by what needs it.
+    pub fn require_binary(&mut self, name: &str) {
+        let binaries = self.artifacts.iter_mut().filter(|artifact| artifact.image().is_none());
+        binaries.filter(|artifact| artifact.name == name).for_each(|artifact| artifact.optional = false);
+    }
+
     /// The images.
     pub fn images(&self) -> impl Iterator<Item = &Artifact> {
         self.artifacts.iter().filter(|artifact| artifact.image().is_some())

@@ -264,7 +264,7 @@ fn set_field(config: &mut Value, path: &[String], value: &Value) {
 }
 
 /// How the file of a flag is called: as the flag, without what says that it is one.
-fn file_name(flag: &str) -> &str {
+pub(super) fn file_name(flag: &str) -> &str {
     let name = flag.strip_suffix("-file").unwrap_or(flag);
     name.strip_suffix("-config").unwrap_or(name)
 }

@@ -144,7 +144,13 @@ impl Agents<'_> {
         let config = File::new(layout::KUBELET_CONFIG, 0o600, 0, Content::Yaml(self.kubelet_config()?));
         let own = configuration::files(self.cluster, ComponentName::Kubelet)?;
         let own = own.into_iter().map(|(name, text)| File::new(&kubelet_file(&name), 0o600, 0, Content::Text(text)));
-        Ok(std::iter::once(config).chain(own).collect())
+        let mut files: Vec<File> = std::iter::once(config).chain(own).collect();
+        if self.settings().runtime.ecr_credentials {
+            let path = kubelet_file(configuration::file_name(CREDENTIAL_PROVIDERS));
+            let text = template::render(&self.cluster.source, ECR_CONFIG, &minijinja::context! {})?;
+            files.push(File::new(&path, 0o600, 0, Content::Text(text)));
+        }
+        Ok(files)
     }
 
     /// With what kubelet serves: a certificate that was made for this host, or one that it asks the
@@ -196,11 +202,7 @@ impl Agents<'_> {
             .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
         let own_dir = self.settings().host_system.own_kubelet_root();
         let flags = flags.set_if(own_dir.is_some(), "root-dir", own_dir.unwrap_or_default());
-        let flags = flags.set_if(
-            provides_credentials(self.settings()),
-            "image-credential-provider-bin-dir",
-            layout::CREDENTIAL_PROVIDERS,
-        );
+        let flags = set_credential_providers(flags, self.settings());
         let flags = self.configuration().with_flags(flags, kubelet_file)?;
         let proxy = HostProxy::find(self.cluster, Some(&self.api_host));
         let trusts = proxy.as_ref().is_some_and(HostProxy::has_authority);
@@ -301,9 +303,21 @@ fn managers(config: &Value) -> [(&'static str, String); 2] {
 
 /// The flag that names the programs which get passwords for registries.
 const CREDENTIAL_PROVIDERS: &str = "image-credential-provider-config";
+/// What kubelet asks turnup's own program for.
+const ECR_CONFIG: &str = "templates/bootstrap/ecr-credential-provider.yaml";
 
-/// Whether programs of the user's get passwords for registries.
+fn set_credential_providers(flags: Flags, settings: &ClusterSettings) -> Flags {
+    let file = kubelet_file(configuration::file_name(CREDENTIAL_PROVIDERS));
+    flags
+        .set_if(provides_credentials(settings), "image-credential-provider-bin-dir", layout::CREDENTIAL_PROVIDERS)
+        .set_if(settings.runtime.ecr_credentials, CREDENTIAL_PROVIDERS, file)
+}
+
+/// Whether programs get passwords for registries: turnup's, or the user's.
 pub(super) fn provides_credentials(settings: &ClusterSettings) -> bool {
+    if settings.runtime.ecr_credentials {
+        return true;
+    }
     let flag = Destination::Flag(CREDENTIAL_PROVIDERS.into());
     settings.assignments.iter().any(|one| one.component == ComponentName::Kubelet && one.destination == flag)
 }

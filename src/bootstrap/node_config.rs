@@ -422,3 +422,7 @@ fn encryption_configuration(
 #[cfg(test)]
 #[path = "node_config_tests.rs"]
 pub(super) mod tests;
+
+#[cfg(test)]
+#[path = "credential_tests.rs"]
+mod credential_tests;

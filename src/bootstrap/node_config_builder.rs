@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::cluster::{Addon, Cluster, ClusterSettings};
+use crate::cluster::{Addon, Cluster, ClusterSettings, ECR_PROVIDER};
 use crate::error::Result;
 use crate::inventory::{Disk, Host, Role};
 use crate::node::Facts;
@@ -210,7 +210,9 @@ impl<'a> NodeConfigBuilder<'a> {
         let control: &[&str] = if is_control_plane { &["etcdctl", "etcdutl", csr_approver::KUBECTL] } else { &[] };
         let plugins = ["bridge", "host-local", "loopback", "portmap"];
         let tools = tools.iter().chain(control).map(|name| place(name, layout::BIN));
-        tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
+        let tools = tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin")));
+        let provider = Some(ECR_PROVIDER).filter(|_| self.cluster.settings.runtime.ecr_credentials);
+        tools.chain(provider.map(|name| place(name, layout::CREDENTIAL_PROVIDERS))).collect()
     }
 
     /// Static pods wait for their images; the images of addons can follow while the control plane

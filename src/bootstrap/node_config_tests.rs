@@ -42,7 +42,7 @@ pub(in super::super) fn with_configs<T>(changes: &[(&str, &str)], act: impl FnOn
     let cluster = Cluster::open(&settings, source, dir.path()).unwrap();
     let inventory = Inventory::parse("test", INVENTORY).unwrap();
     let artifacts = {
-        let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+        let selection = cluster.select_from(&Lock::embedded().unwrap()).unwrap();
         ResolvedArtifacts::expected(&selection, &Sources::default(), None, None)
     };
     let configs = NodeConfigs { cluster: &cluster, inventory: &inventory, artifacts: &artifacts };

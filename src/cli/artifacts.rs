@@ -69,16 +69,16 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Makes the Debian root that local hosts boot from, and prints where it is.
+    /// Makes the root that local hosts boot from, and prints where it is.
     #[command(name = "rootfs")]
     RootFs {
-        /// The Debian release.
+        /// The release: bookworm, trixie (Debian) or noble (Ubuntu).
         #[arg(default_value = "bookworm")]
         suite: String,
-        /// Further Debian packages, separated by commas: another root, such as one with cloud-init.
+        /// Further packages of it, separated by commas: another root, such as one with cloud-init.
         #[arg(long = "with", value_name = "PACKAGES", value_delimiter = ',')]
         further: Vec<String>,
-        /// Where Debian's packages come from; else where this machine's own do.
+        /// Where its packages come from; else where this machine's own do.
         #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
         mirror: String,
         /// Make it again where it is there: with the security updates of today.

@@ -5,7 +5,7 @@ use std::path::Path;
 use owo_colors::OwoColorize as _;
 
 use crate::Result;
-use crate::cluster::{artifact_sources, cache_dir};
+use crate::cluster::{artifact_sources, cache_dir, local_releases};
 use crate::config::{Settings, TreeSource};
 use crate::doctor::{self, Finding, FindingLevel, Goal, Subject};
 use crate::report::Table;
@@ -33,7 +33,10 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let goal = target.map_or(Ok(Goal::LOCAL), |name| Goal::of(&name))?;
     let mut subject = Subject::of(goal);
     subject.kubernetes = configured("phase2.kubernetes_version");
-    subject.root_suite = configured("phase1.local.root_suite").unwrap_or(subject.root_suite);
+    let releases = settings.as_ref().and_then(|settings| local_releases(settings).ok());
+    // On another target there is no answer.
+    subject.releases =
+        releases.filter(|releases| releases.iter().all(|name| !name.is_empty())).unwrap_or(subject.releases);
     let packages = |settings: &Settings| settings.get_list("phase1.local.packages").ok();
     subject.root_packages = settings.as_ref().and_then(packages).unwrap_or_default();
     subject.sources = settings.as_ref().and_then(|settings| artifact_sources(settings).ok()).unwrap_or(subject.sources);

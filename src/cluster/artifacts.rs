@@ -5,6 +5,9 @@ use crate::error::Result;
 
 use super::{Addon, Cluster};
 
+/// The program that gets passwords for registries of Amazon ECR.
+pub const ECR_PROVIDER: &str = "ecr-credential-provider";
+
 impl Cluster {
     /// Every artifact of the cluster's version; the images of addons that are on are required.
     pub fn select_artifacts(&self) -> Result<Selection> {
@@ -16,6 +19,9 @@ impl Cluster {
         let mut selection = lock.select(&self.settings.kubernetes_version)?;
         for addon in Addon::all(&self.source)?.iter().filter(|addon| addon.is_on(&self.settings.addons)) {
             addon.image.iter().for_each(|image| selection.require_image(image));
+        }
+        if self.settings.runtime.ecr_credentials {
+            selection.require_binary(ECR_PROVIDER);
         }
         Ok(selection)
     }

@@ -12,6 +12,7 @@ use crate::error::Result;
 pub struct RuntimeSettings {
     pub registry_mirrors: Vec<RegistryMirrors>,
     pub registry_auth_file: String,
+    pub ecr_credentials: bool,
     pub log_level: String,
     /// An absolute path of hosts.
     pub data_dir: String,
@@ -47,6 +48,7 @@ impl RuntimeSettings {
         Ok(Self {
             registry_mirrors: settings.get_records("phase2.runtime.registry_mirrors")?,
             registry_auth_file: settings.get("phase2.runtime.registry_auth_file")?,
+            ecr_credentials: settings.get_bool("phase2.runtime.ecr_credentials")?,
             log_level: settings.get("phase2.runtime.log_level")?,
             data_dir: settings.get("phase2.runtime.data_dir")?,
             snapshotter: settings.get("phase2.runtime.snapshotter")?,

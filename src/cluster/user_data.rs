@@ -94,6 +94,9 @@ pub struct GroupRecord {
     /// Taints of its Nodes.
     #[serde(default)]
     pub taints: Vec<Taint>,
+    /// What its hosts are made of; of local ones the release.
+    #[serde(default)]
+    pub image: Option<String>,
     /// Its own limit of pods.
     #[serde(default)]
     pub max_pods: Option<u32>,

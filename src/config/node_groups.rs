@@ -1,5 +1,6 @@
 //! Can node groups be what `phase1.node_groups` says of them? What no single field tells: sizes and
-//! their bounds, reserved labels, taints, and fields that mean nothing on the target.
+//! their bounds, reserved labels, taints, fields that mean nothing on the target, and images that
+//! it does not know.
 //!
 //! Pure: it judges values.
 
@@ -7,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::format::Format;
 use super::problem::Problem;
 use super::relations::OnlyFields;
 use super::schema::TARGET;
@@ -15,6 +17,8 @@ use crate::format::Taint;
 
 /// The setting.
 pub(super) const GROUPS: &str = "phase1.node_groups";
+/// The field that says what hosts are made of.
+const IMAGE: &str = "image";
 /// How labels begin that turnup decides.
 const RESERVED: [&str; 2] = ["node-role.kubernetes.io/", "turnup.dev/"];
 
@@ -25,10 +29,11 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     let here: Vec<&OnlyFields> =
         all.flat_map(|(_, fields)| fields).filter(|only| only.targets.iter().any(|known| known == target)).collect();
     let judge = |group: Value| {
-        let own = group.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let name = group.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut found: Vec<String> = here.iter().flat_map(|only| judge_fields(&group, only)).collect();
-        found.extend([judge_size(&group), judge_labels(&group), judge_taints(&group)].into_iter().flatten());
-        found.into_iter().map(move |why| Problem::error(format!("{GROUPS}: {own}: {why}")).about(GROUPS))
+        let own = [judge_image(&group, facts), judge_size(&group), judge_labels(&group), judge_taints(&group)];
+        found.extend(own.into_iter().flatten());
+        found.into_iter().map(move |why| Problem::error(format!("{GROUPS}: {name}: {why}")).about(GROUPS))
     };
     facts.records(GROUPS).into_iter().flat_map(judge).collect()
 }
@@ -38,6 +43,19 @@ fn judge_fields(group: &Value, only: &OnlyFields) -> Vec<String> {
     let fields = group.as_object().into_iter().flatten().map(|(field, _)| field);
     let strange = fields.filter(|field| !only.fields.contains(field));
     strange.map(|field| format!("{field}: {}", only.why.replace("FIELD", field))).collect()
+}
+
+/// The image takes the place of a setting: where that is one of some words, so is the image. Disks
+/// are judged by their cloud.
+fn judge_image(group: &Value, facts: &Values<'_, '_>) -> Option<String> {
+    let tree = facts.schema.tree();
+    let image = group.get(IMAGE).and_then(Value::as_str)?;
+    let defaults = &facts.schema.rule(tree.symbol(GROUPS)?).field_defaults;
+    let (_, settings) = defaults.iter().find(|(field, _)| field == IMAGE)?;
+    let mut here = settings.iter().filter(|name| facts.text(name).is_some());
+    let format = here.find_map(|name| facts.schema.rule(tree.symbol(name)?).format.as_ref())?;
+    let why = if matches!(format, Format::Enum(_)) { format.validate(image).err()? } else { return None };
+    Some(format!("{IMAGE}: {why}"))
 }
 
 /// Sizes that the autoscaler could never reach.

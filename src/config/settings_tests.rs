@@ -399,6 +399,12 @@ fn settings_together_can_be_wrong() {
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.node_groups", groups)]), @"phase2.pod_cidr: 10.244.0.0/16 has room for 256 nodes with a /24 each, but there may be 301");
     let spot = r#"[{"name": "web", "role": "worker", "size": 1, "spot": true}]"#;
     insta::assert_snapshot!(wrong(&[("phase1.node_groups", spot)]), @"phase1.node_groups: web: spot: hosts of this machine have no spot of their own");
+    let image = r#"[{"name": "web", "role": "worker", "size": 1, "image": "jammy"}]"#;
+    insta::assert_snapshot!(wrong(&[("phase1.node_groups", image)]), @"phase1.node_groups: web: image: `jammy` is none of bookworm, trixie or noble");
+    let known = image.replace("jammy", "noble");
+    Settings::from_defaults(ours()).set_all(&[("phase1.node_groups", &known)]).unwrap();
+    let cloud = [("phase1.cloud_provider", "gce"), ("phase1.node_groups", image)];
+    Settings::from_defaults(ours()).set_all(&cloud).unwrap();
     let door = wrong(&[("phase1.node_groups", r#"[{"name": "door", "role": "bastion", "size": 1}]"#)]);
     assert!(door.starts_with("phase1.node_groups: "), "a group of what is always refused: {door}");
     insta::assert_snapshot!(wrong(&[("phase2.network.node_cidr_bits", "26")]), @"phase2.max_pods: a node's /26 (phase2.network.node_cidr_bits) has addresses for 61 pods, not for 110");

@@ -17,7 +17,7 @@ pub(super) fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
                 .fix(error.next().unwrap_or("correct it")),
         ]
     });
-    pinned.into_iter().chain(subject.goal.makes_local_hosts().then(|| rootfs(subject)).flatten()).collect()
+    pinned.into_iter().chain(roots(subject)).collect()
 }
 
 fn look(subject: &Subject<'_>) -> Result<Vec<Finding>> {
@@ -77,17 +77,28 @@ fn c_tools(subject: &Subject<'_>, artifact: &Artifact, cgo: &Cgo) -> Vec<Finding
     names.iter().map(|name| tools::look(name, absent, &why)).collect()
 }
 
-fn rootfs(subject: &Subject<'_>) -> Option<Finding> {
-    let (name, why) = ("root of local hosts", "security updates of local hosts");
+/// Of each release that local hosts are made of.
+fn roots<'a>(subject: &'a Subject<'_>) -> impl Iterator<Item = Finding> + 'a {
+    let releases = subject.releases.iter().filter(|_| subject.goal.makes_local_hosts());
+    releases.filter_map(|release| rootfs(subject, release))
+}
+
+fn rootfs(subject: &Subject<'_>, release: &str) -> Option<Finding> {
+    // The doctor tells each name once.
+    let name = match &subject.releases[..] {
+        [_] => "root of local hosts".to_owned(),
+        _ => format!("root of local hosts ({release})"),
+    };
+    let why = "security updates of local hosts";
     let cache = Cache::locate_in(subject.cache_dir.as_deref()).ok()?;
-    let root = cache.find_host_root(&subject.root_suite, &subject.root_packages)?;
+    let root = cache.find_host_root(release, &subject.root_packages)?;
     let with = match subject.root_packages.join(",") {
         none if none.is_empty() => none,
         packages => format!(" --with {packages}"),
     };
     Some(match root.complaint() {
-        None => Finding::new(name, FindingLevel::Ok, format!("made {} days ago", root.age_days()), why),
-        Some(complaint) => Finding::new(name, FindingLevel::Warning, complaint, why)
-            .fix(format!("turnup artifacts rootfs {}{with} --renew   (after turnup down)", subject.root_suite)),
+        None => Finding::new(&name, FindingLevel::Ok, format!("made {} days ago", root.age_days()), why),
+        Some(complaint) => Finding::new(&name, FindingLevel::Warning, complaint, why)
+            .fix(format!("turnup artifacts rootfs {release}{with} --renew   (after turnup down)")),
     })
 }

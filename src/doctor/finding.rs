@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::goal::Goal;
-use crate::artifacts::Sources;
+use crate::artifacts::{Distribution, Sources};
 
 /// How a finding is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -61,13 +61,18 @@ pub struct Subject<'a> {
     pub cache_dir: Option<PathBuf>,
     /// The version of Kubernetes; the lock file's default when not given.
     pub kubernetes: Option<String>,
-    /// The Debian release of local hosts.
-    pub root_suite: String,
+    /// The releases that local hosts are made of.
+    pub releases: Vec<String>,
     /// Packages that their root has besides what turnup needs.
     pub root_packages: Vec<String>,
 }
 
 impl Subject<'_> {
+    /// Whether local hosts are to be made of a release of it.
+    pub(super) fn makes_hosts_of(&self, distribution: Distribution) -> bool {
+        self.goal.makes_local_hosts() && self.releases.iter().any(|release| Distribution::of(release) == distribution)
+    }
+
     /// With what holds when nothing is configured.
     #[must_use]
     pub fn of(goal: Goal) -> Self {
@@ -78,7 +83,7 @@ impl Subject<'_> {
             sources: Sources::default(),
             cache_dir: None,
             kubernetes: None,
-            root_suite: "bookworm".to_owned(),
+            releases: vec!["bookworm".to_owned()],
             root_packages: Vec::new(),
         }
     }

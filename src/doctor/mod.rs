@@ -18,7 +18,7 @@ use crate::{Class, Error, Result};
 /// Looks at everything that the subject needs.
 #[must_use]
 pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
-    let mut findings = tools::inspect(subject.goal);
+    let mut findings = tools::inspect(subject);
     findings.extend(artifacts::inspect(subject));
     findings.extend(host::inspect(subject));
     // The project's tests need some of what a build needs, and cannot do without it.

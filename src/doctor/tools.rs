@@ -1,7 +1,8 @@
 //! Which tool is needed for what, and whether it is here.
 
-use super::finding::{Finding, FindingLevel};
+use super::finding::{Finding, FindingLevel, Subject};
 use super::goal::Goal;
+use crate::artifacts::Distribution;
 use crate::exec::tools;
 
 /// A tool and what needs it.
@@ -20,16 +21,19 @@ enum By {
     All,
     /// Hosts on this machine.
     LocalHosts,
+    /// Hosts on this machine with a release of it.
+    HostsOf(Distribution),
     /// The project's own tests.
     Tests,
 }
 
 impl By {
-    const fn is_of(self, goal: Goal) -> bool {
+    fn is_of(self, subject: &Subject<'_>) -> bool {
         match self {
             Self::All => true,
-            Self::LocalHosts => goal.makes_local_hosts(),
-            Self::Tests => matches!(goal, Goal::Development),
+            Self::LocalHosts => subject.goal.makes_local_hosts(),
+            Self::HostsOf(distribution) => subject.makes_hosts_of(distribution),
+            Self::Tests => matches!(subject.goal, Goal::Development),
         }
     }
 }
@@ -41,7 +45,7 @@ const fn need(tool: &'static str, by: By, absent: FindingLevel, why: &'static st
 /// Linux's own Kconfig, which ours is compared with.
 const KERNEL: &str = "the project's tests build the kernel's conf";
 
-/// The root is made of what Debian has signed.
+/// The root is made of what Debian or Ubuntu has signed.
 const SIGNATURE: &str = "the signature of the root of local hosts";
 /// The project's tests build it each time.
 const RUNC: &str = "the project's tests build runc from source";
@@ -61,7 +65,8 @@ const NEEDS: &[Need] = &[
     need("debootstrap", By::LocalHosts, FindingLevel::Missing, "the root of local hosts, once"),
     need("unshare", By::LocalHosts, FindingLevel::Missing, "the root of local hosts, once"),
     need("gpgv", By::LocalHosts, FindingLevel::Missing, SIGNATURE),
-    need("/usr/share/keyrings/debian-archive-keyring.gpg", By::LocalHosts, FindingLevel::Missing, SIGNATURE),
+    need(Distribution::Debian.keyring(), By::HostsOf(Distribution::Debian), FindingLevel::Missing, SIGNATURE),
+    need(Distribution::Ubuntu.keyring(), By::HostsOf(Distribution::Ubuntu), FindingLevel::Missing, SIGNATURE),
     need("ip", By::LocalHosts, FindingLevel::Missing, "the network of local hosts"),
     need("nft", By::LocalHosts, FindingLevel::Missing, "the firewall between this machine and local hosts"),
     need("mount", By::LocalHosts, FindingLevel::Missing, "the file systems of local hosts"),
@@ -80,13 +85,13 @@ const NEEDS: &[Need] = &[
     need("valgrind", By::Tests, FindingLevel::Missing, "the project's benches count instructions"),
 ];
 
-pub(super) fn inspect(goal: Goal) -> Vec<Finding> {
-    let tools = needs(goal).map(|need| look(need.tool, need.absent, need.why));
-    std::iter::once(terraform(goal)).chain(tools).collect()
+pub(super) fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
+    let tools = needs(subject).map(|need| look(need.tool, need.absent, need.why));
+    std::iter::once(terraform(subject.goal)).chain(tools).collect()
 }
 
-fn needs(goal: Goal) -> impl Iterator<Item = &'static Need> {
-    NEEDS.iter().filter(move |need| need.by.is_of(goal))
+fn needs(subject: &Subject<'_>) -> impl Iterator<Item = &'static Need> {
+    NEEDS.iter().filter(move |need| need.by.is_of(subject))
 }
 
 pub(super) fn look(tool: &str, absent: FindingLevel, why: &str) -> Finding {
@@ -133,8 +138,26 @@ mod tests {
     }
 
     #[test]
+    fn each_archive_needs_its_own_keyring() {
+        let keyrings = |releases: &[&str]| {
+            let releases = releases.iter().map(|name| (*name).to_owned()).collect();
+            let subject = Subject { releases, ..Subject::of(Goal::LOCAL) };
+            let found: Vec<&str> =
+                needs(&subject).map(|need| need.tool).filter(|tool| tool.contains("keyring")).collect();
+            found
+        };
+        let (debian, ubuntu) = (Distribution::Debian.keyring(), Distribution::Ubuntu.keyring());
+        assert_eq!(keyrings(&["bookworm", "trixie"]), [debian]);
+        assert_eq!(keyrings(&["noble"]), [ubuntu]);
+        assert_eq!(keyrings(&["trixie", "noble"]), [debian, ubuntu]);
+    }
+
+    #[test]
     fn only_the_local_target_needs_machines() {
-        let needs_nspawn = |goal: &str| needs(Goal::of(goal).unwrap()).any(|need| need.tool == "systemd-nspawn");
+        let needs_nspawn = |goal: &str| {
+            let subject = Subject::of(Goal::of(goal).unwrap());
+            needs(&subject).any(|need| need.tool == "systemd-nspawn")
+        };
         assert!(needs_nspawn("local") && needs_nspawn("development"));
         assert!(!needs_nspawn("gce") && !needs_nspawn("baremetal"));
     }

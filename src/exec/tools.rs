@@ -22,6 +22,9 @@ pub struct Tool {
     pub version: &'static [&'static str],
 }
 
+/// The one tool that a release of Debian has in its backports alone.
+const UBUNTU_KEYRING: &str = "/usr/share/keyrings/ubuntu-archive-keyring.gpg";
+
 /// All of them.
 pub const TOOLS: &[Tool] = &[
     tool("terraform", "", "", &["version"]),
@@ -33,6 +36,7 @@ pub const TOOLS: &[Tool] = &[
     tool("debootstrap", "debootstrap", "debootstrap", &["--version"]),
     tool("gpgv", "gpgv", "gnupg2", &["--version"]),
     tool("/usr/share/keyrings/debian-archive-keyring.gpg", "debian-archive-keyring", "debian-keyring", &[]),
+    tool(UBUNTU_KEYRING, "ubuntu-keyring", "ubu-keyring", &[]),
     // Distributions carry a Go that is too old for what we build.
     tool("go", "", "", &["version"]),
     tool("ip", "iproute2", "iproute", &["-V"]),
@@ -137,7 +141,11 @@ pub fn find(name: &str) -> Result<PathBuf> {
 /// The command that installs this tool here.
 #[must_use]
 pub fn install_hint(name: &str) -> Option<String> {
-    install_command(&[name])
+    let command = install_command(&[name])?;
+    if name != UBUNTU_KEYRING || PackageManager::detect() != Some(PackageManager::Apt) {
+        return Some(command);
+    }
+    Some(format!("{command}   (Debian 12 has it in bookworm-backports: add that suite to apt first)"))
 }
 
 /// The command that installs all of these tools here; none when no package is known for one of

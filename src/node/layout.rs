@@ -52,7 +52,7 @@ pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.
 pub(crate) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 
-/// Programs that get passwords for registries; the user brings them.
+/// Programs that get passwords for registries: turnup's own, and those that the user brings.
 pub(crate) const CREDENTIAL_PROVIDERS: &str = "/usr/libexec/kubernetes/credential-providers";
 
 /// The file of a systemd unit of ours.

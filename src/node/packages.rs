@@ -145,9 +145,7 @@ fn read_plan(text: &str) -> Vec<String> {
 pub(super) fn install(missing: &[String]) -> Result<()> {
     let packages = missing.iter().map(String::as_str);
     if Manager::find(missing)? == Manager::Dnf {
-        let names: Vec<String> = missing.iter().map(|package| package.replacen('=', "-", 1)).collect();
-        let run = Run::new("dnf").args(["--assumeyes", "--quiet", "install"]).args(names);
-        return environment(run).output().map(drop).map_err(|failure| explain(&failure, missing, ""));
+        return environment(dnf_install(missing)).output().map(drop).map_err(|failure| explain(&failure, missing, ""));
     }
     let words = ["install", "--yes", "--no-install-recommends", "--allow-downgrades"];
     let words: Vec<&str> = words.into_iter().chain(packages).collect();
@@ -158,6 +156,12 @@ pub(super) fn install(missing: &[String]) -> Result<()> {
     // The host lost its power while packages were installed.
     environment(Run::new("dpkg").args(["--configure", "--pending"])).succeed()?;
     apt(&words).output().map(drop).map_err(|failure| explain(&failure, missing, ""))
+}
+
+/// dnf writes a version behind a dash.
+fn dnf_install(missing: &[String]) -> Run {
+    let names = missing.iter().map(|package| package.replacen('=', "-", 1));
+    Run::new("dnf").args(["--assumeyes", "--quiet", "install"]).args(names)
 }
 
 /// The package manager's own last words, and those of the step before.
@@ -258,6 +262,32 @@ mod tests {
             Ok(())
         });
         assert_eq!(left.unwrap(), ["shared"]);
+    }
+
+    /// What dnf 4 of Rocky 9 and dnf 5 of Fedora print.
+    #[test]
+    fn dnfs_own_words_are_understood() {
+        let run = dnf_install(&names(&["jq", "socat=1.7.4.1-5.el9"]));
+        assert_eq!(run.to_string(), "dnf --assumeyes --quiet install jq socat-1.7.4.1-5.el9");
+        assert_eq!(
+            read_versions("installed 1.7.4.1 1.7.4.1-5.el9 0:1.7.4.1-5.el9\n"),
+            ["1.7.4.1", "1.7.4.1-5.el9", "0:1.7.4.1-5.el9"]
+        );
+        assert_eq!(read_versions("package socat is not installed\n"), [""; 0]);
+        let class_of = |said: &str| {
+            let failed = Run::new("sh").args(["-c", "printf '%s\n' \"$1\" >&2; exit 1", "sh", said]).dir("/").output();
+            explain(&failed.unwrap_err(), &names(&["jq"]), "").class()
+        };
+        for away in [
+            "Error: Failed to download metadata for repo 'baseos': Cannot prepare internal mirrorlist: Curl error (6): Couldn't resolve host name",
+            "Failed to download package \"jq-0:1.7.1-8.fc41.x86_64\": Cannot download, all mirrors were already tried without success",
+        ] {
+            assert_eq!(class_of(away), Class::Transient, "{away}");
+        }
+        for wrong in ["No match for argument: nope\nError: Unable to find a match: nope", "No match for argument: nope"]
+        {
+            assert_eq!(class_of(wrong), Class::Permanent, "{wrong}");
+        }
     }
 
     #[test]

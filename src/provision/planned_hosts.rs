@@ -25,6 +25,8 @@ pub(super) struct PlannedHost {
     pub(super) role: Option<Role>,
     /// The node group that it belongs to; empty where the configuration has none.
     pub(super) group: String,
+    /// The release that it is made of.
+    pub(super) release: String,
     pub(super) address: Ipv4Addr,
     /// Its number in the subnet.
     pub(super) offset: u32,
@@ -89,7 +91,8 @@ pub(super) fn planned_hosts(cluster: &Cluster) -> Result<Vec<PlannedHost>> {
             Error::config(format!("phase1.local.subnet: {subnet} has no address for {name}"))
                 .hint("turnup config set phase1.local.subnet=10.117.0.0/16")
         })?;
-        hosts.push(PlannedHost { name, role, group, address, offset });
+        let release = settings.release_of(&group).to_owned();
+        hosts.push(PlannedHost { name, role, group, release, address, offset });
     }
     Ok(hosts)
 }

@@ -239,7 +239,7 @@ fn spec(cluster: &Cluster, host: &PlannedHost, network: NetworkSpec) -> Result<H
         address: host.address,
         network,
         dir: store.path(format!("hosts/{}", host.name)),
-        root: cache.host_root_path_with(&cluster.settings.root_suite, &cluster.settings.local_hosts.packages),
+        root: cache.host_root_path_with(&host.release, &cluster.settings.local_hosts.packages),
         memory: cluster.settings.local_hosts.memory,
         cpu_millis: cluster.settings.local_hosts.cpu_millis,
         authorized_keys: store.path(format!("{SSH_KEY}.pub")),

@@ -175,33 +175,44 @@ impl Action for Key {
     }
 }
 
-/// The read-only root that all local hosts share.
+/// The read-only root that all local hosts of one release share.
 struct Root(Arc<Cluster>);
 
 impl Action for Root {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let settings = &self.0.settings;
-        let digest = host_root_digest(&settings.root_suite, &settings.local_hosts.packages);
-        Ok(Inputs::new().with("host root", digest.to_string()))
+        let digest = |release: &String| host_root_digest(release, &settings.local_hosts.packages).to_string();
+        let digests: Vec<String> = settings.releases().iter().map(digest).collect();
+        Ok(Inputs::new().with("host root", digests.join("\n")))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
-        let settings = &self.0.settings;
-        let path = self.0.cache()?.host_root_path_with(&settings.root_suite, &settings.local_hosts.packages);
-        Ok(if path.is_dir() { Check::Ok } else { Check::Drifted(format!("{} is missing", path.display())) })
+        let (settings, cache) = (&self.0.settings, self.0.cache()?);
+        let paths = settings.releases().into_iter();
+        let mut paths = paths.map(|release| cache.host_root_path_with(&release, &settings.local_hosts.packages));
+        Ok(paths.find(|path| !path.is_dir()).map_or(Check::Ok, |path| {
+            let missing = format!("{} is missing", path.display());
+            Check::Drifted(missing)
+        }))
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let settings = &self.0.settings;
-        let (packages, mirror) = (&settings.local_hosts.packages, &settings.local_hosts.debian_mirror);
-        self.0.cache()?.rootfs_from(&settings.root_suite, packages, mirror, false, cx)?;
+        let (settings, cache) = (&self.0.settings, self.0.cache()?);
+        let local = &settings.local_hosts;
+        for release in settings.releases() {
+            cache.rootfs_from(&release, &local.packages, local.mirror_of(&release), false, cx)?;
+        }
         Ok(())
     }
 }
 
-/// Names, groups and addresses of the hosts of this machine.
+/// Names, groups and addresses of the hosts of this machine, and releases of their own.
 fn describe_hosts(cluster: &Cluster) -> Result<String> {
-    let line = |host: PlannedHost| format!("{} {} {}\n", host.name, host.address, host.group);
+    let common = &cluster.settings.root_suite;
+    let line = |host: PlannedHost| {
+        let own = if host.release == *common { String::new() } else { format!(" {}", host.release) };
+        format!("{} {} {}{own}\n", host.name, host.address, host.group)
+    };
     Ok(planned_hosts(cluster)?.into_iter().map(line).collect())
 }
 

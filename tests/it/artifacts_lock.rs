@@ -109,7 +109,10 @@ fn the_shipped_file_is_complete() {
             selection.artifacts.iter().filter(|artifact| artifact.optional).map(|artifact| &*artifact.name).collect();
         let of_addons = ["local-path-helper", "local-path-provisioner", "local-path-provisioner"];
         let of_addons = of_addons.into_iter().chain(["metrics-server", "metrics-server"]);
-        assert_eq!(optional, ["kubeadm"].into_iter().chain(of_addons).chain(["tofu"]).collect::<Vec<_>>());
+        assert_eq!(
+            optional,
+            ["kubeadm"].into_iter().chain(of_addons).chain(["tofu", "ecr-credential-provider"]).collect::<Vec<_>>()
+        );
     }
 }
 

@@ -30,7 +30,7 @@ fn address(site: &Site, host: &str) -> String {
 }
 
 /// Starts a pod on this node that only has agnhost.
-fn start_pod(site: &Site, node: &str) {
+pub(crate) fn start_pod(site: &Site, node: &str) {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("on-{node}")},
         "spec": {
@@ -44,7 +44,7 @@ fn start_pod(site: &Site, node: &str) {
 }
 
 /// How a connection from a pod ends: empty if it is established, else agnhost's error.
-fn connect(kubectl: &[String], node: &str, to: &str, seconds: u32) -> String {
+pub(crate) fn connect(kubectl: &[String], node: &str, to: &str, seconds: u32) -> String {
     let (pod, timeout) = (format!("on-{node}"), format!("--timeout={seconds}s"));
     let mut command = Command::new(&kubectl[0]);
     command.args(&kubectl[1..]).args(["exec", &pod, "--", "/agnhost", "connect", &timeout, to]);
