@@ -217,6 +217,12 @@ impl Cluster {
         self.store.write_json(Settings::APPLIED, &self.configuration, 0o600)
     }
 
+    /// The configuration as its file has it.
+    #[must_use]
+    pub const fn configuration(&self) -> &serde_json::Value {
+        &self.configuration
+    }
+
     /// The sha256 of turnup's own binary: another turnup may do a step another way.
     #[must_use]
     pub fn version(&self) -> &str {

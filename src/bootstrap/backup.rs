@@ -9,13 +9,17 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::atomic_file::{AtomicFile, FileMode};
 use crate::cluster::{BackupSettings, Cluster};
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::{Host, Inventory};
-use crate::node::backup::{BackupList, BackupManifest, ListedBackup, TakenBackup, VerifiedBackup, extract};
+use crate::node::backup::{
+    ArchiveContent, BackupList, BackupManifest, Identities, ListedBackup, SignedManifest, TakenBackup, VerifiedBackup,
+    extract, fingerprint, inspect, needs_identity, read_directory, write,
+};
 use crate::parallel;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
 
+use super::backup_keys::signer;
 use super::backup_words::{BackupReason, place, take_words};
 use super::etcd_members::{FoundingStage, MemberStart, Members};
 use super::host_connection::HostConnection;
@@ -24,6 +28,10 @@ use super::step_ids::ARTIFACTS;
 
 /// How long a host may take to verify a backup, or to hand over a part of one.
 const LONGEST: Duration = Duration::from_mins(10);
+/// Where a backup that was decrypted here lies on a host while it is verified.
+const VERIFY: &str = "/var/lib/turnup/verify-backup";
+/// What the name of an encrypted one has more than that of another.
+const ENCRYPTED: &str = ".age";
 
 fn require(cluster: &Cluster) -> Result<&BackupSettings> {
     let store = BackupSettings::STORE;
@@ -172,18 +180,82 @@ fn connect<'h>(cluster: &Cluster, inventory: &'h Inventory, backup: &ListedBacku
 
 /// Restores the backup of this name, or else the newest one, into a directory on its host that is
 /// removed again, and compares what etcd reads there with the manifest.
-pub(crate) fn verify(cluster: &Cluster, name: Option<&str>) -> Result<VerifiedBackup> {
+pub(crate) fn verify(
+    cluster: &Cluster,
+    name: Option<&str>,
+    identity: Option<&Path>,
+    unsigned: bool,
+) -> Result<VerifiedBackup> {
     let (settings, inventory) = (require(cluster)?, cluster.inventory()?);
+    // Before anything is fetched.
+    let identities = identity.map(Identities::read).transpose()?;
+    let trust = signer(cluster, unsigned)?;
     let backup = find(cluster, name)?;
+    if let Some(encrypted) = backup.manifest.as_ref().and_then(|manifest| manifest.encrypted.as_ref()) {
+        let identities = identities.as_ref().ok_or_else(|| needs_identity(Path::new(&backup.name), encrypted))?;
+        let dir = tempfile::tempdir().context("cannot make a directory for a backup")?;
+        let archive = dir.path().join("encrypted.tar");
+        let signed = download(cluster, &backup.name, &archive, unsigned)?;
+        return verify_decrypted(cluster, &inventory, &backup, identities, (signed, &archive));
+    }
     let mut words = place(cluster, settings);
     words.extend(["verify".to_owned(), backup.name.clone()]);
-    connect(cluster, &inventory, &backup)?.ask_backup(&words)
+    let verified: VerifiedBackup = connect(cluster, &inventory, &backup)?.ask_backup(&words)?;
+    require_told(&verified)?;
+    trust.require(&verified.name, &verified.signed)?;
+    Ok(verified)
+}
+
+/// The signature is one of the text, so the fields have to be those of the text.
+fn require_told(verified: &VerifiedBackup) -> Result<()> {
+    let told: Option<BackupManifest> = serde_json::from_str(&verified.signed.text).ok();
+    if told.as_ref() == Some(&verified.manifest) && verified.signed.manifest == verified.manifest {
+        return Ok(());
+    }
+    Err(Error::permanent(format!("{} tells two manifests of {}", verified.host, verified.name)))
+}
+
+/// Decrypts a backup here and lets its host, which had all of this in its etcd, restore it into a
+/// directory. No key leaves this machine; what is decrypted is gone from both when this returns.
+fn verify_decrypted(
+    cluster: &Cluster,
+    inventory: &Inventory,
+    backup: &ListedBackup,
+    identities: &Identities,
+    (signed, archive): (SignedManifest, &Path),
+) -> Result<VerifiedBackup> {
+    if signed.manifest.encrypted.as_ref().is_some_and(|encrypted| encrypted.directory.is_some()) {
+        read_directory(archive, identities)?;
+    }
+    let (snapshot, plain) = (archive.with_file_name("snapshot.db"), archive.with_file_name("plain.tar"));
+    let mut out = create(&snapshot)?;
+    extract(archive, Some(identities), &mut out)?;
+    out.commit().map_err(|error| cannot_write(&snapshot, error))?;
+    let manifest = &BackupManifest { encrypted: None, ..signed.manifest.clone() };
+    write(&plain, &ArchiveContent { manifest, snapshot: &snapshot, directory: None, key: None })?;
+    let connection = connect(cluster, inventory, backup)?;
+    let name = backup.name.replace(ENCRYPTED, "");
+    connection.run(&["rm", "--recursive", "--force", VERIFY])?;
+    connection.run(&["mkdir", "--mode=0700", VERIFY])?;
+    let verified = connection.copy(&plain, &format!("{VERIFY}/{name}"), 0o600).and_then(|()| {
+        let cluster = format!("--cluster={}", cluster.settings.name);
+        connection.ask_backup(&[format!("--directory={VERIFY}"), cluster, "verify".to_owned(), name])
+    });
+    connection.run(&["rm", "--recursive", "--force", VERIFY])?;
+    let verified: VerifiedBackup = verified?;
+    Ok(VerifiedBackup { name: backup.name.clone(), manifest: signed.manifest.clone(), signed, ..verified })
+}
+
+/// The short name of the key that signs this cluster's backups; none where it has none yet.
+pub(crate) fn signer_name(cluster: &Cluster) -> Result<Option<String>> {
+    Ok(signer(cluster, false)?.public_key.as_deref().map(fingerprint))
 }
 
 /// Copies a backup to this file, which must not exist, part by part; it gets its name only when it
 /// is whole.
-pub(crate) fn download(cluster: &Cluster, name: &str, to: &Path) -> Result<BackupManifest> {
+pub(crate) fn download(cluster: &Cluster, name: &str, to: &Path, unsigned: bool) -> Result<SignedManifest> {
     let (settings, inventory) = (require(cluster)?, cluster.inventory()?);
+    let trust = signer(cluster, unsigned)?;
     if to.exists() {
         return Err(Error::usage(format!("{} exists already", to.display())).hint("name another file with --to"));
     }
@@ -196,9 +268,10 @@ pub(crate) fn download(cluster: &Cluster, name: &str, to: &Path) -> Result<Backu
         connection.ask_backup_text(&words)
     })
     .map_err(|error| cannot_write(to, error))??;
-    let manifest = extract(file.temporary(), &mut std::io::sink())?;
+    let signed = inspect(file.temporary())?;
+    trust.require(&backup.name, &signed)?;
     file.commit().map_err(|error| cannot_write(to, error))?;
-    Ok(manifest)
+    Ok(signed)
 }
 
 /// A file for what only its owner may read; it gets its name when it is whole.

@@ -9,6 +9,8 @@ mod api;
 mod assets;
 mod authority;
 pub mod backup;
+mod backup_keys;
+pub(crate) mod backup_open;
 mod backup_words;
 pub mod base_config;
 pub mod cloud_resources;

@@ -1,13 +1,14 @@
 //! `turnup backup`: backups of etcd. The control-plane hosts take them by themselves
 //! (`phase2.backup.store`); this takes one now, lists, verifies and fetches them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::bootstrap::backup;
-use crate::error::{Context as _, Result};
+use crate::bootstrap::{backup, backup_open};
+use crate::error::Result;
+use crate::node::backup::Identities;
 use crate::report::Table;
 
 use super::run::{ClusterSession, open_cluster};
@@ -42,6 +43,8 @@ enum What {
     Verify {
         /// Its name [default: the newest]
         name: Option<String>,
+        #[command(flatten)]
+        trust: TrustArgs,
     },
     /// Copy a backup to this machine, and check that it is whole
     Download {
@@ -50,7 +53,35 @@ enum What {
         /// The file to write, which must not exist
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
+        /// Accept a backup that the cluster has not signed, as those of before it signed any
+        #[arg(long)]
+        unsigned: bool,
     },
+    /// Make the cluster's directory and the configuration again from an encrypted backup, where both
+    /// are lost; nothing that is there is replaced
+    Open {
+        /// The backup
+        file: PathBuf,
+        /// The file with the private key of age, as age-keygen writes it
+        #[arg(long, value_name = "FILE")]
+        identity: PathBuf,
+        /// The short name of the key that has signed it, as `turnup backup verify` shows it; another
+        /// one is refused
+        #[arg(long, value_name = "SHA256:…")]
+        signer: Option<String>,
+    },
+}
+
+/// What opens a backup, and who is believed.
+#[derive(Clone, Debug, clap::Args)]
+struct TrustArgs {
+    /// The file with the private key of age, as age-keygen writes it, for an encrypted backup; it does
+    /// not leave this machine
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Accept a backup that the cluster has not signed, as those of before it signed any
+    #[arg(long)]
+    unsigned: bool,
 }
 
 /// Does it.
@@ -58,9 +89,10 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     match &args.what {
         What::Now => now(global, printer),
         What::List => list(global, printer),
-        What::Verify { name } => verify(name.as_deref(), global, printer),
-        What::Download { name, to } => {
-            let manifest = backup::download(open_cluster(global)?.as_ref(), name, to)?;
+        What::Verify { name, trust } => verify(name.as_deref(), trust, global, printer),
+        What::Open { file, identity, signer } => open(file, identity, signer.as_deref(), global, printer),
+        What::Download { name, to, unsigned } => {
+            let manifest = backup::download(open_cluster(global)?.as_ref(), name, to, *unsigned)?.manifest;
             if printer.is_json() {
                 return printer.json(&json!({"schema": SCHEMA, "file": to, "manifest": manifest}));
             }
@@ -121,17 +153,48 @@ fn list(global: &Global, printer: &Printer) -> Result<()> {
     hosts.into_iter().try_for_each(|host| host.list.map(drop))
 }
 
-fn verify(name: Option<&str>, global: &Global, printer: &Printer) -> Result<()> {
-    let verified = backup::verify(open_cluster(global)?.as_ref(), name)?;
+/// From nothing: no configuration is read, and no cluster is known.
+fn open(file: &Path, identity: &Path, signer: Option<&str>, global: &Global, printer: &Printer) -> Result<()> {
+    let identities = Identities::read(identity)?;
+    let opened = backup_open::open(file, &identities, &global.state_dir, &global.config, signer)?;
+    let (manifest, directory) = (&opened.manifest, opened.directory.display());
     if printer.is_json() {
-        let value = serde_json::to_value(&verified).context("cannot write JSON")?;
+        return printer.json(&json!({
+            "schema": SCHEMA, "directory": opened.directory, "configuration": global.config, "files": opened.files,
+            "signer": opened.signer, "manifest": manifest,
+        }));
+    }
+    printer.line(&format!("{directory}: {} files of {}, as of {}", opened.files, manifest.cluster, manifest.time))?;
+    printer.line(&format!("{}: the configuration", global.config.display()))?;
+    printer.remark(&format!("signed by {}; compare it with what you wrote down", opened.signer));
+    printer.remark(&format!(
+        "next: put the new hosts into the configuration; turnup up; turnup restore --file {} --identity {}",
+        file.display(),
+        identity.display()
+    ));
+    Ok(())
+}
+
+fn verify(name: Option<&str>, trust: &TrustArgs, global: &Global, printer: &Printer) -> Result<()> {
+    let cluster = open_cluster(global)?;
+    let verified = backup::verify(cluster.as_ref(), name, trust.identity.as_deref(), trust.unsigned)?;
+    let signer = backup::signer_name(&cluster)?.filter(|_| verified.signed.signature.is_some());
+    if printer.is_json() {
+        let value =
+            json!({"name": verified.name, "host": verified.host, "manifest": verified.manifest, "signer": signer});
         return printer.json(&json!({"schema": SCHEMA, "verified": value}));
     }
     let manifest = &verified.manifest;
     printer.line(&format!(
         "{} on {} can be restored: revision {}, {} keys, hash {}",
         verified.name, verified.host, manifest.revision, manifest.keys, manifest.hash
-    ))
+    ))?;
+    match (signer, &manifest.encrypted) {
+        (Some(signer), Some(_)) => printer.remark(&format!("encrypted, and signed by {signer}")),
+        (Some(signer), None) => printer.remark(&format!("signed by {signer}")),
+        (None, _) => printer.remark("not signed"),
+    }
+    Ok(())
 }
 
 /// Bytes for people.

@@ -45,6 +45,13 @@ pub struct Args {
     /// Restore a backup although there is something newer, which is lost
     #[arg(long)]
     older: bool,
+    /// The file with the private key of age, as age-keygen writes it, for an encrypted backup; it does
+    /// not leave this machine
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Restore a backup that the cluster has not signed, as those of before it signed any
+    #[arg(long)]
+    unsigned: bool,
     /// Do not ask; required when stdin is not a terminal
     #[arg(long)]
     yes: bool,
@@ -70,10 +77,15 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let session = ClusterSession::start(global, "restore")?;
     let restored = session.finish(|session| {
         let cluster = &session.cluster;
+        let request = RestoreRequest {
+            source: args.source().unwrap_or(RestoreSource::Best),
+            without: args.without.clone(),
+            older: args.older,
+            identity: args.identity.clone(),
+            unsigned: args.unsigned,
+        };
         let (plan, lines) = match (restore::find_unfinished(cluster)?, args.source()) {
-            (None, source) => {
-                let source = source.unwrap_or(RestoreSource::Best);
-                let request = RestoreRequest { source, without: args.without.clone(), older: args.older };
+            (None, _) => {
                 let plan = restore::plan(cluster, &request)?;
                 let lines = plan.lines.clone();
                 (Some(plan), lines)
@@ -97,7 +109,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         let _lock = session.lock()?;
         let cx = session.context("restore", TIMEOUT)?;
         match plan {
-            Some(plan) => restore::begin(cluster, &plan, &cx)?,
+            Some(plan) => restore::begin(cluster, &request, &plan, &cx)?,
             None => restore::give_up(cluster, &args.without)?,
         }
         restore::carry_out(cluster, &cx)

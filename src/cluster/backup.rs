@@ -14,6 +14,7 @@ pub struct BackupSettings {
     pub keep_daily: usize,
     pub before_change: bool,
     pub directory: String,
+    pub recipients: Vec<String>,
 }
 
 impl BackupSettings {
@@ -21,6 +22,9 @@ impl BackupSettings {
     pub const STORE: &'static str = "phase2.backup.store";
     /// The setting that takes one before each change.
     pub const BEFORE_CHANGE: &'static str = "phase2.backup.before_change";
+
+    /// The public keys of those who may read them.
+    pub const RECIPIENTS: &'static str = "phase2.backup.recipients";
 
     /// What the settings say; nothing where no backups are taken.
     pub(super) fn read(settings: &Settings) -> Result<Option<Self>> {
@@ -33,6 +37,7 @@ impl BackupSettings {
             keep_daily: settings.get_number("phase2.backup.keep_daily")?,
             before_change: settings.get_bool(Self::BEFORE_CHANGE)?,
             directory: settings.get("phase2.backup.directory")?,
+            recipients: settings.get_list(Self::RECIPIENTS)?,
         }))
     }
 }
@@ -43,6 +48,8 @@ mod tests {
     use super::*;
     use crate::cluster::tests::assert_reads;
 
+    const KEY: &str = "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
+
     #[test]
     fn each_setting_reaches_its_field() {
         let changes = [
@@ -52,6 +59,7 @@ mod tests {
             ("phase2.backup.keep_daily", "7"),
             ("phase2.backup.before_change", "n"),
             ("phase2.backup.directory", "/srv/etcd"),
+            ("phase2.backup.recipients", KEY),
         ];
         let expected = BackupSettings {
             interval: Duration::from_mins(30),
@@ -59,6 +67,7 @@ mod tests {
             keep_daily: 7,
             before_change: false,
             directory: "/srv/etcd".into(),
+            recipients: vec![KEY.into()],
         };
         let mut settings = assert_reads(BackupSettings::read, &None, &changes, &Some(expected));
         settings.set_all(&[("phase2.backup.store", "none")]).unwrap();

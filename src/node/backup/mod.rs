@@ -6,8 +6,10 @@
 //! a newer one is whole on the disk. What it does not know stays, and is named.
 
 mod archive;
+mod encryption;
 mod manifest;
 mod retention;
+mod signature;
 
 use std::fs::Permissions;
 use std::io::Write as _;
@@ -19,20 +21,24 @@ use base64::Engine as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use crate::atomic_file::PREFIX;
 use crate::document::Document as _;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
 use crate::failpoint;
+use crate::input;
 
 use super::layout;
 use super::node_config::{BACKUP_SERVICE, NodeConfig};
 use super::systemd;
 
-pub(crate) use archive::extract;
-pub(crate) use manifest::BackupManifest;
+pub(crate) use archive::{ArchiveContent, LONGEST_DIRECTORY, extract, inspect, needs_identity, read_directory, write};
+pub(crate) use encryption::{Identities, encrypt};
+pub(crate) use manifest::{BackupManifest, EncryptedPart, EncryptedParts};
 pub(crate) use retention::Retention;
+pub(crate) use signature::{SignedManifest, TrustedSigner, fingerprint};
 
 /// How long another backup of this host may take.
 const ANOTHER: Duration = Duration::from_mins(10);
@@ -42,6 +48,8 @@ const SNAPSHOT_TIMEOUT: &str = "--command-timeout=5m";
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 /// The end of a name.
 const END: &str = ".tar";
+/// The end of the name of an encrypted one.
+const ENCRYPTED_END: &str = ".age.tar";
 /// Bytes of a part that is handed over at once.
 const PART: u64 = 4 << 20;
 
@@ -59,6 +67,10 @@ pub(crate) struct BackupPlace {
     pub host: String,
     /// The version of Kubernetes that it runs.
     pub kubernetes_version: String,
+    /// What turnup gives the host for its backups: the key that signs, the cluster's encrypted keys.
+    pub given: PathBuf,
+    /// Where what is not encrypted yet lies for a moment: on no disk that other machines share.
+    pub private: PathBuf,
 }
 
 /// A file that is a backup of this host, by its name.
@@ -109,6 +121,8 @@ pub(crate) struct VerifiedBackup {
     pub host: String,
     /// What it says of itself, all of which was found true.
     pub manifest: BackupManifest,
+    /// The same byte by byte with its signature, which the host itself does not judge.
+    pub signed: SignedManifest,
 }
 
 /// The programs of etcd, and with whose certificate.
@@ -201,20 +215,22 @@ impl BackupPlace {
             return Err(Error::precondition("this host is no node, so it has no etcd to back up").hint("turnup up"));
         };
         let NodeConfig { node: host, kubernetes_version, .. } = node_config;
-        Ok(Self { directory, cluster, host, kubernetes_version })
+        let (given, private) = (layout::BACKUP.into(), layout::STATE.into());
+        Ok(Self { directory, cluster, host, kubernetes_version, given, private })
     }
 
-    fn name(&self, time: Timestamp) -> String {
-        format!("{}-{}-{}{END}", self.cluster, time.strftime(TIME), self.host)
+    fn name(&self, time: Timestamp, end: &str) -> String {
+        format!("{}-{}-{}{end}", self.cluster, time.strftime(TIME), self.host)
     }
 
     /// When a file of this name was taken; none where it is no backup of this cluster and host.
     fn time_of(&self, name: &str) -> Option<Timestamp> {
         let rest = name.strip_prefix(&self.cluster)?.strip_prefix('-')?;
-        let time = rest.strip_suffix(END)?.strip_suffix(&self.host)?.strip_suffix('-')?;
+        let (end, rest) = [ENCRYPTED_END, END].into_iter().find_map(|end| Some((end, rest.strip_suffix(end)?)))?;
+        let time = rest.strip_suffix(&self.host)?.strip_suffix('-')?;
         let time = jiff::civil::DateTime::strptime(TIME, time).ok()?.in_tz("UTC").ok()?.timestamp();
         // Only as it is written here: the parser takes other forms as well.
-        (self.name(time) == name).then_some(time)
+        (self.name(time, end) == name).then_some(time)
     }
 
     /// The path of one of its backups. Names come from outside: one of another form is refused.
@@ -274,17 +290,59 @@ impl BackupPlace {
     ) -> Result<TakenBackup> {
         self.make_directory()?;
         let _alone = self.lock()?;
-        let scratch = self.scratch()?;
+        let is_encrypted = !subject.recipients.is_empty();
+        let scratch = self.scratch(if is_encrypted { &self.private } else { &self.directory })?;
         let snapshot = scratch.path().join(archive::SNAPSHOT);
         let words = ["snapshot", "save", &snapshot.display().to_string(), SNAPSHOT_TIMEOUT];
         programs.ctl(&words).map_err(|error| explain(&self.directory, error))?;
-        let (time, name) = self.free_name()?;
-        let manifest = self.describe(programs, subject, time, &snapshot)?;
-        archive::write(&self.directory.join(&name), &manifest, &snapshot)?;
+        let (time, name) = self.free_name(if is_encrypted { ENCRYPTED_END } else { END })?;
+        let mut manifest = self.describe(programs, subject, time, &snapshot)?;
+        let key = self.given(layout::BACKUP_KEY, input::KEYS)?.map(Zeroizing::new);
+        let key = key.as_deref().and_then(|key| std::str::from_utf8(key).ok());
+        let directory = self.given(layout::BACKUP_CLUSTER, LONGEST_DIRECTORY)?.filter(|_| is_encrypted);
+        let path = self.directory.join(&name);
+        let mut content = ArchiveContent { manifest: &manifest, snapshot: &snapshot, directory: None, key };
+        if !is_encrypted {
+            write(&path, &content)?;
+        } else {
+            let sealed = self.scratch(&self.directory)?;
+            let sealed = (sealed.path().join(archive::SNAPSHOT), sealed);
+            let encrypted = self.encrypt(&subject.recipients, &snapshot, &sealed.0, directory.as_deref())?;
+            manifest.encrypted = Some(encrypted);
+            content = ArchiveContent { manifest: &manifest, snapshot: &sealed.0, directory: directory.as_deref(), key };
+            write(&path, &content)?;
+        }
         drop(scratch);
         let (found, others) = self.names()?;
         let deleted = self.delete_superseded(&found, retention)?;
         Ok(TakenBackup { backup: self.listed(time, name)?, deleted, others })
+    }
+
+    /// What the host was given for its backups under this name; none where it was not.
+    fn given(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>> {
+        let path = self.given.join(name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        input::read(&path, most).map(Some).context(format!("cannot read {}", path.display()))
+    }
+
+    /// Encrypts a snapshot to another file.
+    fn encrypt(
+        &self,
+        recipients: &[String],
+        snapshot: &Path,
+        to: &Path,
+        directory: Option<&[u8]>,
+    ) -> Result<EncryptedParts> {
+        let out = fs_err::File::create(to).map_err(|error| archive::write_error(to, error))?;
+        encrypt(recipients, fs_err::File::open(snapshot)?, std::io::BufWriter::new(out))
+            .and_then(|mut out| Ok(out.flush()?))
+            .map_err(|error| explain(&self.directory, error))?;
+        let part = |(sha256, size): (String, u64)| EncryptedPart { sha256, size };
+        let directory = directory.map(archive::digest).transpose()?.map(part);
+        let snapshot = part(archive::digest(fs_err::File::open(to)?)?);
+        Ok(EncryptedParts { recipients: recipients.to_vec(), snapshot, directory })
     }
 
     fn describe(
@@ -312,17 +370,18 @@ impl BackupPlace {
             keys,
             sha256,
             size,
+            encrypted: None,
         })
     }
 
     /// This second, or the first one after it that has no backup yet.
-    fn free_name(&self) -> Result<(Timestamp, String)> {
+    fn free_name(&self, end: &str) -> Result<(Timestamp, String)> {
         loop {
             let now = Timestamp::now();
             let time = Timestamp::from_second(now.as_second()).unwrap_or(now);
-            let name = self.name(time);
-            if !self.directory.join(&name).exists() {
-                return Ok((time, name));
+            let is_taken = [END, ENCRYPTED_END].iter().any(|end| self.directory.join(self.name(time, end)).exists());
+            if !is_taken {
+                return Ok((time, self.name(time, end)));
             }
             signals::sleep(Duration::from_millis(100))?;
         }
@@ -361,19 +420,21 @@ impl BackupPlace {
         Err(Error::transient(format!("another backup of {} does not end", self.host)))
     }
 
-    /// For what is not whole yet, on the same disk; gone when it is dropped.
-    fn scratch(&self) -> Result<tempfile::TempDir> {
-        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&self.directory);
-        made.map_err(|error| archive::write_error(&self.directory, error))
+    /// For what is not whole yet, of root alone; gone when it is dropped.
+    fn scratch(&self, beside: &Path) -> Result<tempfile::TempDir> {
+        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(beside);
+        made.map_err(|error| archive::write_error(beside, error))
     }
 
     /// Restores one into a directory beside it, and compares what etcd says with the manifest.
     pub(crate) fn verify(&self, programs: &EtcdPrograms<'_>, name: &str) -> Result<VerifiedBackup> {
         let path = self.path_of(name)?;
-        let scratch = self.scratch()?;
+        let scratch = self.scratch(&self.directory)?;
         let snapshot = scratch.path().join(archive::SNAPSHOT);
         let mut out = fs_err::File::create(&snapshot)?;
-        let manifest = extract(&path, &mut out)?;
+        // A host has no key to what is encrypted: the operator's machine decrypts it first.
+        let signed = extract(&path, None, &mut out)?;
+        let manifest = &signed.manifest;
         out.flush()?;
         let data = scratch.path().join("data");
         let (from, to) = (snapshot.display().to_string(), format!("--data-dir={}", data.display()));
@@ -385,7 +446,7 @@ impl BackupPlace {
         // Members are written into the restored one, so its hash is another.
         let restored = programs.snapshot_status(&data.join("member/snap/db"))?;
         same(&path, &expected, &(manifest.hash.clone(), restored.revision, manifest.keys))?;
-        Ok(VerifiedBackup { name: name.to_owned(), host: self.host.clone(), manifest })
+        Ok(VerifiedBackup { name: name.to_owned(), host: self.host.clone(), manifest: manifest.clone(), signed })
     }
 
     /// A part of an archive from this byte on, in base64; empty behind its end.
@@ -409,6 +470,8 @@ pub(crate) struct BackupSubject {
     pub cluster_id: String,
     /// `interval`, `request` or `change`.
     pub reason: String,
+    /// The public keys of those who may read it; it is not encrypted where there are none.
+    pub recipients: Vec<String>,
 }
 
 /// etcd's programs name a full disk in their own words.
