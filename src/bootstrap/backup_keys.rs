@@ -1,5 +1,5 @@
-//! What control-plane hosts are given for their backups: the key that signs them, and, encrypted for
-//! the operator, what a cluster needs that has lost the operator's machine with all hosts.
+//! What control-plane hosts are given for their backups: the key that signs them, and, encrypted
+//! for the operator, what a cluster needs that has lost the operator's machine with all hosts.
 //!
 //! The latter is one file that no host can read: configuration, authorities, keys. It is made here
 //! and made again when something in it changes; hosts put it into their archives as it is.

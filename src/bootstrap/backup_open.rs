@@ -1,5 +1,5 @@
-//! `turnup backup open`: makes the cluster's directory and the configuration again from an encrypted
-//! backup, where the operator's machine is lost. It replaces nothing.
+//! `turnup backup open`: makes the cluster's directory and the configuration again from an
+//! encrypted backup, where the operator's machine is lost. It replaces nothing.
 
 use std::path::{Path, PathBuf};
 

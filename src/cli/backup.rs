@@ -57,16 +57,16 @@ enum What {
         #[arg(long)]
         unsigned: bool,
     },
-    /// Make the cluster's directory and the configuration again from an encrypted backup, where both
-    /// are lost; nothing that is there is replaced
+    /// Make the cluster's directory and the configuration again from an encrypted backup, where
+    /// both are lost; nothing that is there is replaced
     Open {
         /// The backup
         file: PathBuf,
         /// The file with the private key of age, as age-keygen writes it
         #[arg(long, value_name = "FILE")]
         identity: PathBuf,
-        /// The short name of the key that has signed it, as `turnup backup verify` shows it; another
-        /// one is refused
+        /// The short name of the key that has signed it, as `turnup backup verify` shows it;
+        /// another one is refused
         #[arg(long, value_name = "SHA256:…")]
         signer: Option<String>,
     },
@@ -75,8 +75,8 @@ enum What {
 /// What opens a backup, and who is believed.
 #[derive(Clone, Debug, clap::Args)]
 struct TrustArgs {
-    /// The file with the private key of age, as age-keygen writes it, for an encrypted backup; it does
-    /// not leave this machine
+    /// The file with the private key of age, as age-keygen writes it, for an encrypted backup; it
+    /// does not leave this machine
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
     /// Accept a backup that the cluster has not signed, as those of before it signed any

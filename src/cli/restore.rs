@@ -45,8 +45,8 @@ pub struct Args {
     /// Restore a backup although there is something newer, which is lost
     #[arg(long)]
     older: bool,
-    /// The file with the private key of age, as age-keygen writes it, for an encrypted backup; it does
-    /// not leave this machine
+    /// The file with the private key of age, as age-keygen writes it, for an encrypted backup; it
+    /// does not leave this machine
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
     /// Restore a backup that the cluster has not signed, as those of before it signed any

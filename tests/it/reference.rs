@@ -287,7 +287,12 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("unit `turnup-backup.timer`", &["phase2.backup.interval"]),
     (
         "file `/etc/systemd/system/turnup-backup.service`",
-        &["phase2.backup.keep_recent", "phase2.backup.keep_daily", "phase2.backup.directory"],
+        &[
+            "phase2.backup.keep_recent",
+            "phase2.backup.keep_daily",
+            "phase2.backup.directory",
+            "phase2.backup.recipients",
+        ],
     ),
     ("files in `/etc/kubernetes/manifests` of control-plane hosts", &["phase2.host.static_pods"]),
     (

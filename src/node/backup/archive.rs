@@ -134,8 +134,8 @@ pub(crate) fn inspect(path: &Path) -> Result<SignedManifest> {
     })
 }
 
-/// Hands each file of an archive besides the manifest to `on`, and compares what was read of it with
-/// the manifest.
+/// Hands each file of an archive besides the manifest to `on`, and compares what was read of it
+/// with the manifest.
 fn read(path: &Path, on: &mut dyn FnMut(&str, &mut dyn Read) -> io::Result<()>) -> Result<SignedManifest> {
     let mut archive = tar::Archive::new(fs_err::File::open(path)?);
     let mut entries = archive.entries()?;
@@ -197,8 +197,8 @@ fn require_part(
     Err(damaged(path, &format!("{name} has {} bytes, sha256 {}", found.1, found.0)).evidence(expected))
 }
 
-/// Reads an archive to its end and writes its snapshot to `out`, decrypted; an error where it is not
-/// the one that the manifest names.
+/// Reads an archive to its end and writes its snapshot to `out`, decrypted; an error where it is
+/// not the one that the manifest names.
 pub(crate) fn extract(path: &Path, identities: Option<&Identities>, out: &mut dyn Write) -> Result<SignedManifest> {
     // What is damaged is told from what is of another key by its digest.
     let signed = inspect(path)?;

@@ -18,8 +18,8 @@ pub(crate) fn judge_recipient(text: &str) -> Result<(), String> {
         .map_err(|why| format!("`{text}` is no public key of age ({why}); expected age1…, as age-keygen prints it"))
 }
 
-/// Copies everything that is read to `out`, encrypted for each of these public keys; `out` comes back
-/// unflushed, because what writes lines of text pads the last one then.
+/// Copies everything that is read to `out`, encrypted for each of these public keys; `out` comes
+/// back unflushed, because what writes lines of text pads the last one then.
 pub(crate) fn encrypt<W: Write>(recipients: &[String], mut source: impl Read, out: W) -> Result<W> {
     let keys = recipients.iter().map(|text| {
         judge_recipient(text)

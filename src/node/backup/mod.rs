@@ -67,7 +67,8 @@ pub(crate) struct BackupPlace {
     pub host: String,
     /// The version of Kubernetes that it runs.
     pub kubernetes_version: String,
-    /// What turnup gives the host for its backups: the key that signs, the cluster's encrypted keys.
+    /// What turnup gives the host for its backups: the key that signs, the cluster's encrypted
+    /// keys.
     pub given: PathBuf,
     /// Where what is not encrypted yet lies for a moment: on no disk that other machines share.
     pub private: PathBuf,
