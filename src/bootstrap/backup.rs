@@ -13,7 +13,7 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::{Host, Inventory};
 use crate::node::backup::{
     ArchiveContent, BackupList, BackupManifest, Identities, ListedBackup, SignedManifest, TakenBackup, VerifiedBackup,
-    extract, fingerprint, inspect, needs_identity, read_directory, write,
+    extract, fingerprint, inspect, needs_identity, plain_name, read_directory, write,
 };
 use crate::parallel;
 use crate::phase::{Action, Check, Cx, Inputs};
@@ -30,8 +30,6 @@ use super::step_ids::ARTIFACTS;
 const LONGEST: Duration = Duration::from_mins(10);
 /// Where a backup that was decrypted here lies on a host while it is verified.
 const VERIFY: &str = "/var/lib/turnup/verify-backup";
-/// What the name of an encrypted one has more than that of another.
-const ENCRYPTED: &str = ".age";
 
 fn require(cluster: &Cluster) -> Result<&BackupSettings> {
     let store = BackupSettings::STORE;
@@ -97,6 +95,10 @@ pub(super) fn before_change(cluster: &Cluster, inventory: &Inventory, members: &
     let taken =
         take_on(cluster, settings, hosts.into_iter(), BackupReason::Change, cx).map_err(|error| refuse(&error))?;
     cx.progress(format!("backup {} on {}", taken.backup.name, taken.backup.host));
+    // The change is safe with the one on the host.
+    if let Some(error) = taken.stored.and_then(|stored| stored.error()) {
+        cx.progress(format!("not copied to the store: {}", error.message()));
+    }
     Ok(())
 }
 
@@ -162,13 +164,28 @@ fn find(cluster: &Cluster, name: Option<&str>) -> Result<ListedBackup> {
         Some(name) => all.into_iter().find(|backup| backup.name == name),
         None => all.into_iter().filter(|backup| backup.damage.is_none()).max_by_key(|backup| backup.time),
     };
-    found.cloned().ok_or_else(|| {
+    let stored = || name.and_then(|name| hosts.iter().find_map(|host| find_stored(host, name)));
+    found.cloned().or_else(stored).ok_or_else(|| {
         let what =
             name.map_or_else(|| "there is no backup yet".to_owned(), |name| format!("there is no backup {name}"));
         let silent =
             hosts.iter().filter_map(|host| Some(format!("{}: {}", host.host, host.list.as_ref().err()?.message())));
         let hint = if name.is_some() { "turnup backup list" } else { "turnup backup now" };
         silent.fold(Error::precondition(what), Error::evidence).hint(hint)
+    })
+}
+
+/// A backup that no host has any more, in the store of which this host tells.
+fn find_stored(host: &HostBackups, name: &str) -> Option<ListedBackup> {
+    let stored = host.list.as_ref().ok()?.stored.as_ref()?;
+    let (time, object) = stored.backups.iter().find(|(_, object)| object.name == name)?;
+    Some(ListedBackup {
+        name: object.name.clone(),
+        host: host.host.clone(),
+        time: *time,
+        bytes: object.bytes,
+        manifest: None,
+        damage: None,
     })
 }
 
@@ -191,12 +208,17 @@ pub(crate) fn verify(
     let identities = identity.map(Identities::read).transpose()?;
     let trust = signer(cluster, unsigned)?;
     let backup = find(cluster, name)?;
-    if let Some(encrypted) = backup.manifest.as_ref().and_then(|manifest| manifest.encrypted.as_ref()) {
-        let identities = identities.as_ref().ok_or_else(|| needs_identity(Path::new(&backup.name), encrypted))?;
+    let encrypted = backup.manifest.as_ref().and_then(|manifest| manifest.encrypted.as_ref());
+    if let (Some(encrypted), None) = (encrypted, &identities) {
+        return Err(needs_identity(Path::new(&backup.name), encrypted));
+    }
+    // What only the store has, no host can read by itself either.
+    let is_stored = backup.manifest.is_none() && backup.damage.is_none();
+    if encrypted.is_some() || is_stored {
         let dir = tempfile::tempdir().context("cannot make a directory for a backup")?;
         let archive = dir.path().join("encrypted.tar");
         let signed = download(cluster, &backup.name, &archive, unsigned)?;
-        return verify_decrypted(cluster, &inventory, &backup, identities, (signed, &archive));
+        return verify_decrypted(cluster, &inventory, &backup, identities.as_ref(), (signed, &archive));
     }
     let mut words = place(cluster, settings);
     words.extend(["verify".to_owned(), backup.name.clone()]);
@@ -221,20 +243,21 @@ fn verify_decrypted(
     cluster: &Cluster,
     inventory: &Inventory,
     backup: &ListedBackup,
-    identities: &Identities,
+    identities: Option<&Identities>,
     (signed, archive): (SignedManifest, &Path),
 ) -> Result<VerifiedBackup> {
-    if signed.manifest.encrypted.as_ref().is_some_and(|encrypted| encrypted.directory.is_some()) {
+    let encrypted = signed.manifest.encrypted.as_ref();
+    if let (Some(_), Some(identities)) = (encrypted.and_then(|encrypted| encrypted.directory.as_ref()), identities) {
         read_directory(archive, identities)?;
     }
     let (snapshot, plain) = (archive.with_file_name("snapshot.db"), archive.with_file_name("plain.tar"));
     let mut out = create(&snapshot)?;
-    extract(archive, Some(identities), &mut out)?;
+    extract(archive, identities, &mut out)?;
     out.commit().map_err(|error| cannot_write(&snapshot, error))?;
     let manifest = &BackupManifest { encrypted: None, ..signed.manifest.clone() };
     write(&plain, &ArchiveContent { manifest, snapshot: &snapshot, directory: None, key: None })?;
     let connection = connect(cluster, inventory, backup)?;
-    let name = backup.name.replace(ENCRYPTED, "");
+    let name = plain_name(&cluster.settings.name, signed.manifest.time, &backup.host);
     connection.run(&["rm", "--recursive", "--force", VERIFY])?;
     connection.run(&["mkdir", "--mode=0700", VERIFY])?;
     let verified = connection.copy(&plain, &format!("{VERIFY}/{name}"), 0o600).and_then(|()| {

@@ -11,6 +11,7 @@ mod authority;
 pub mod backup;
 mod backup_keys;
 pub(crate) mod backup_open;
+mod backup_store;
 mod backup_words;
 pub mod base_config;
 pub mod cloud_resources;

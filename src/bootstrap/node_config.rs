@@ -22,6 +22,7 @@ use crate::node::{layout, yaml};
 
 use super::assets::{Assets, unit_word};
 use super::backup_keys;
+use super::backup_store;
 use super::backup_words::{self, BackupReason};
 use super::component::{API_SERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER};
 use super::configuration;
@@ -319,6 +320,9 @@ impl NodeConfigs<'_> {
         // The step before makes both; a cluster of an older turnup has neither until its next run.
         if store.read(backup_keys::KEY)?.is_some() {
             files.key(&given(layout::BACKUP_KEY), "backup.key", 0)?;
+        }
+        if let Some(text) = backup_store::read(self.cluster)? {
+            files.secret(&given(layout::BACKUP_STORE), "backup-store", text, 0);
         }
         if let Some(sealed) = store.read(backup_keys::DIRECTORY)?.filter(|_| !settings.recipients.is_empty()) {
             let text = String::from_utf8(sealed).context(format!("{} is not text", backup_keys::DIRECTORY))?;

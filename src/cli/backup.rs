@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::bootstrap::{backup, backup_open};
-use crate::error::Result;
-use crate::node::backup::Identities;
+use crate::error::{Error, Result};
+use crate::node::backup::{Identities, StoreOutcome};
 use crate::report::Table;
 
 use super::run::{ClusterSession, open_cluster};
@@ -108,8 +108,10 @@ fn now(global: &Global, printer: &Printer) -> Result<()> {
         backup::take(&session.cluster, &session.context("backup", TIMEOUT)?)
     })?;
     let backup = &taken.backup;
+    let failed = taken.stored.as_ref().and_then(StoreOutcome::error);
     if printer.is_json() {
-        return printer.json(&json!({"schema": SCHEMA, "taken": taken}));
+        printer.json(&json!({"schema": SCHEMA, "taken": taken}))?;
+        return failed.map_or(Ok(()), Err);
     }
     printer.line(&format!("{} on {}, {}", backup.name, backup.host, size(backup.bytes)))?;
     for name in &taken.deleted {
@@ -118,7 +120,14 @@ fn now(global: &Global, printer: &Printer) -> Result<()> {
     for name in &taken.others {
         printer.remark(&format!("not a backup of {}, left alone: {name}", backup.host));
     }
-    Ok(())
+    let Some(stored) = &taken.stored else { return Ok(()) };
+    for name in &stored.copied {
+        printer.line(&format!("{name} copied to {}", stored.place))?;
+    }
+    for name in &stored.deleted {
+        printer.remark(&format!("superseded and deleted in the store: {name}"));
+    }
+    failed.map_or(Ok(()), Err)
 }
 
 fn list(global: &Global, printer: &Printer) -> Result<()> {
@@ -126,9 +135,11 @@ fn list(global: &Global, printer: &Printer) -> Result<()> {
     let answers = || hosts.iter().filter_map(|host| Some((&host.host, host.list.as_ref().ok()?)));
     let mut all: Vec<_> = answers().flat_map(|(_, list)| &list.backups).collect();
     all.sort_by_key(|backup| std::cmp::Reverse(backup.time));
+    // Every host tells of the same store; what it has beside the hosts counts.
+    let store = answers().find_map(|(_, list)| list.stored.as_ref());
     if printer.is_json() {
         let others: Vec<_> = answers().map(|(host, list)| json!({"host": host, "names": list.others})).collect();
-        printer.json(&json!({"schema": SCHEMA, "backups": all, "others": others}))?;
+        printer.json(&json!({"schema": SCHEMA, "backups": all, "others": others, "stored": store}))?;
     } else if all.is_empty() {
         printer.remark("there is no backup yet: turnup backup now takes one");
     } else {
@@ -147,6 +158,16 @@ fn list(global: &Global, printer: &Printer) -> Result<()> {
     if !printer.is_json() {
         for (host, name) in answers().flat_map(|(host, list)| list.others.iter().map(move |name| (host, name))) {
             printer.remark(&format!("not a backup of {host}, left alone: {name}"));
+        }
+    }
+    if let Some(store) = store.filter(|_| !printer.is_json()) {
+        let is_here = |name: &str| answers().any(|(_, list)| list.backups.iter().any(|backup| backup.name == name));
+        printer.line(&format!("{}: {} backups", store.place, store.backups.len()))?;
+        for (_, object) in store.backups.iter().rev().filter(|(_, object)| !is_here(&object.name)) {
+            printer.line(&format!("{} in the store alone, {}", object.name, size(object.bytes)))?;
+        }
+        if let Some(problem) = &store.problem {
+            return Err(Error::precondition(problem.clone()).hint("turnup backup now (tries again, and says more)"));
         }
     }
     // Shown is what is known; a host that does not tell is an error after all.

@@ -66,7 +66,14 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         Command::Take { cluster_id, reason, recipients, keep_recent, keep_daily } => {
             let subject = BackupSubject { cluster_id, reason, recipients };
             let retention = Retention { recent: keep_recent, daily: keep_daily };
-            json(printer, &place.take(&EtcdPrograms::HOST, &subject, retention)?)
+            let taken = place.take(&EtcdPrograms::HOST, &subject, retention)?;
+            json(printer, &taken)?;
+            // Who asked reads it there; the timer's unit fails, and status tells.
+            let is_alone = subject.reason == "interval";
+            match taken.stored.and_then(|stored| stored.error()).filter(|_| is_alone) {
+                Some(error) => Err(error),
+                None => Ok(()),
+            }
         }
         Command::List => json(printer, &place.list()?),
         Command::Verify { name } => json(printer, &place.verify(&EtcdPrograms::HOST, &name)?),

@@ -58,6 +58,8 @@ pub(crate) const STATE: &str = "/var/lib/turnup";
 pub(crate) const BACKUP: &str = "/etc/kubernetes/backup";
 /// The key there that signs them.
 pub(crate) const BACKUP_KEY: &str = "signing.key";
+/// The bucket there to which it copies them.
+pub(crate) const BACKUP_STORE: &str = "store.json";
 /// The cluster's keys and configuration there, encrypted for the operator.
 pub(crate) const BACKUP_CLUSTER: &str = "directory.tar.age";
 

@@ -10,6 +10,7 @@ mod encryption;
 mod manifest;
 mod retention;
 mod signature;
+mod store;
 
 use std::fs::Permissions;
 use std::io::Write as _;
@@ -39,6 +40,7 @@ pub(crate) use encryption::{Identities, encrypt};
 pub(crate) use manifest::{BackupManifest, EncryptedPart, EncryptedParts};
 pub(crate) use retention::Retention;
 pub(crate) use signature::{SignedManifest, TrustedSigner, fingerprint};
+pub(crate) use store::{BackupStore, StoreOutcome, StoredList};
 
 /// How long another backup of this host may take.
 const ANOTHER: Duration = Duration::from_mins(10);
@@ -100,6 +102,9 @@ pub(crate) struct BackupList {
     pub others: Vec<String>,
     /// Whether the last one that the timer started failed.
     pub failed: bool,
+    /// What is in the store; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredList>,
 }
 
 /// What taking one did.
@@ -111,6 +116,9 @@ pub(crate) struct TakenBackup {
     pub deleted: Vec<String>,
     /// Names in the directory that are no backups of this host.
     pub others: Vec<String>,
+    /// What became of its copy in the store; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoreOutcome>,
 }
 
 /// What a restore into a directory beside it has shown.
@@ -234,6 +242,29 @@ impl BackupPlace {
         (self.name(time, end) == name).then_some(time)
     }
 
+    /// When a backup of this cluster was taken, on whichever host.
+    fn time_of_any(&self, name: &str) -> Option<Timestamp> {
+        let rest = name.strip_prefix(&self.cluster)?.strip_prefix('-')?;
+        let rest = [ENCRYPTED_END, END].into_iter().find_map(|end| rest.strip_suffix(end))?;
+        let (_, host) = rest.split_once('-')?;
+        Self { host: host.to_owned(), ..self.clone() }.time_of(name)
+    }
+
+    /// How the names of this cluster's backups begin.
+    fn begin(&self) -> String {
+        format!("{}-", self.cluster)
+    }
+
+    /// The store that the host was told of.
+    fn store(&self) -> Result<Option<BackupStore>> {
+        let Some(bytes) = self.given(layout::BACKUP_STORE, input::KEYS)? else { return Ok(None) };
+        // What is wrong in it is not shown: a secret stands there.
+        let store = serde_json::from_slice(&bytes);
+        store
+            .map(Some)
+            .map_err(|_| Error::precondition("what this host knows of its store is damaged").hint("turnup up"))
+    }
+
     /// The path of one of its backups. Names come from outside: one of another form is refused.
     fn path_of(&self, name: &str) -> Result<PathBuf> {
         let path = self.directory.join(name);
@@ -279,7 +310,8 @@ impl BackupPlace {
     pub(crate) fn list(&self) -> Result<BackupList> {
         let (found, others) = self.names()?;
         let backups = found.into_iter().map(|(time, name)| self.listed(time, name)).collect::<Result<_>>()?;
-        Ok(BackupList { backups, others, failed: systemd::is("is-failed", BACKUP_SERVICE) })
+        let stored = self.store()?.map(|store| store.tell(&self.begin(), &|name| self.time_of_any(name)));
+        Ok(BackupList { backups, others, failed: systemd::is("is-failed", BACKUP_SERVICE), stored })
     }
 
     /// Takes one now, and then deletes those that it supersedes.
@@ -316,7 +348,11 @@ impl BackupPlace {
         drop(scratch);
         let (found, others) = self.names()?;
         let deleted = self.delete_superseded(&found, retention)?;
-        Ok(TakenBackup { backup: self.listed(time, name)?, deleted, others })
+        let found: Vec<NamedTime> = found.into_iter().filter(|(_, name)| !deleted.contains(name)).collect();
+        let stored = self.store()?.map(|store| {
+            store.copy_missing(&self.begin(), &self.directory, &found, retention, &|name| self.time_of(name))
+        });
+        Ok(TakenBackup { backup: self.listed(time, name)?, deleted, others, stored })
     }
 
     /// What the host was given for its backups under this name; none where it was not.
@@ -450,10 +486,22 @@ impl BackupPlace {
         Ok(VerifiedBackup { name: name.to_owned(), host: self.host.clone(), manifest: manifest.clone(), signed })
     }
 
-    /// A part of an archive from this byte on, in base64; empty behind its end.
+    /// A part of an archive from this byte on, in base64; empty behind its end. One that is not
+    /// here is read in the store.
     pub(crate) fn part(&self, name: &str, offset: u64) -> Result<String> {
+        if self.time_of_any(name).is_some()
+            && !self.directory.join(name).is_file()
+            && let Some(store) = self.store()?
+        {
+            return Ok(base64::engine::general_purpose::STANDARD.encode(store.read_part(name, offset, PART)?));
+        }
         read_part(&self.path_of(name)?, offset)
     }
+}
+
+/// The name that an unencrypted backup of this time has on a host.
+pub(crate) fn plain_name(cluster: &str, time: Timestamp, host: &str) -> String {
+    format!("{cluster}-{}-{host}{END}", time.strftime(TIME))
 }
 
 /// A part of a file from this byte on, in base64; empty behind its end.
@@ -493,5 +541,7 @@ fn same(path: &Path, expected: &(String, i64, u64), found: &(String, i64, u64)) 
         .hint("use another one: turnup backup list"))
 }
 
+#[cfg(test)]
+mod store_tests;
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,8 @@
 use super::*;
 
 /// Programs that answer as etcd 3.6 does; a snapshot is a file with some words.
-struct Fake {
-    dir: tempfile::TempDir,
+pub(super) struct Fake {
+    pub(super) dir: tempfile::TempDir,
     ctl: String,
     utl: String,
 }
@@ -34,7 +34,7 @@ fn script(dir: &Path, name: &str, text: &str) -> String {
 }
 
 impl Fake {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let [ctl, utl] =
             [("etcdctl", ETCDCTL), ("etcdutl", ETCDUTL)].map(|(name, text)| script(dir.path(), name, text));
@@ -45,7 +45,7 @@ impl Fake {
         EtcdPrograms { etcdctl: &self.ctl, etcdutl: &self.utl }
     }
 
-    fn place(&self) -> BackupPlace {
+    pub(super) fn place(&self) -> BackupPlace {
         let directory = self.dir.path().join("deep/backups");
         BackupPlace {
             directory,
@@ -57,7 +57,7 @@ impl Fake {
         }
     }
 
-    fn take(&self, recent: usize) -> Result<TakenBackup> {
+    pub(super) fn take(&self, recent: usize) -> Result<TakenBackup> {
         self.take_for(recent, Vec::new())
     }
 
