@@ -28,8 +28,8 @@ pub(crate) struct OpenedBackup {
     pub signer: String,
 }
 
-/// Reads the archive, and writes nothing unless all of it is as it should be. `signer` is the short
-/// name that the key has to have.
+/// Reads the archive, and writes nothing unless all of it is as it should be. `expected` is the
+/// short name that the key has to have.
 pub(crate) fn open(
     archive: &Path,
     identities: &Identities,
@@ -55,11 +55,11 @@ pub(crate) fn open(
         found.ok_or_else(|| Error::precondition(format!("{named}: {path} is missing")).hint("use another backup"))
     };
     let public_key = text(PUBLIC_KEY)?.to_owned();
-    let signer = fingerprint(&public_key);
-    if let Some(expected) = expected.filter(|expected| *expected != signer) {
+    let name_of_key = fingerprint(&public_key);
+    if let Some(expected) = expected.filter(|expected| *expected != name_of_key) {
         return Err(Error::precondition(format!("{named} is signed by another key"))
             .evidence(format!("expected {expected}"))
-            .evidence(format!("found {signer}")));
+            .evidence(format!("found {name_of_key}")));
     }
     TrustedSigner { public_key: Some(public_key), unsigned: false }.require(&named, &signed)?;
     let authority = text(&format!("pki/{}.crt", KeysetName::EtcdCa.file(keyset::FIRST)))?;
@@ -82,7 +82,7 @@ pub(crate) fn open(
         count += 1;
     }
     replace_file(configuration, configuration_text, Privacy::Private)?;
-    Ok(OpenedBackup { manifest: signed.manifest, directory, files: count, signer })
+    Ok(OpenedBackup { manifest: signed.manifest, directory, files: count, signer: name_of_key })
 }
 
 /// What `backup_keys` packs; a path that leads elsewhere is none of these.

@@ -21,8 +21,8 @@ const TIMEOUT: Duration = Duration::from_mins(15);
 
 /// Below the options.
 const NOTES: &str = "\
-Control-plane hosts take backups by themselves once phase2.backup.store is host. docs/backup.md says how a
-cluster is brought back to one.";
+Control-plane hosts take backups by themselves once phase2.backup.store is host or s3. docs/backup.md says how
+a cluster is brought back to one.";
 
 /// What to do.
 #[derive(Clone, Debug, clap::Args)]

@@ -49,9 +49,9 @@ pub(super) fn ask(cluster: &Cluster) -> Result<(Option<BackupStatus>, Vec<Gap>)>
             Ok(list) => {
                 if let Some(store) = list.stored {
                     problem = problem.or(store.problem);
-                    let last =
+                    let newest_copy =
                         store.backups.into_iter().next_back().map(|(time, object)| (time, object.name, store.place));
-                    stored = stored.into_iter().chain(last).max();
+                    stored = stored.into_iter().chain(newest_copy).max();
                 }
                 failed.extend(list.failed.then_some(host.host));
                 let whole = list.backups.into_iter().filter(|backup| backup.damage.is_none());
