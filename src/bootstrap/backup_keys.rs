@@ -110,22 +110,17 @@ impl BackupKeys {
 
     fn make_key(&self) -> Result<()> {
         let store = &self.0.store;
-        let key = match store.read(KEY)?.map(Zeroizing::new) {
-            Some(pem) => {
-                let pem = std::str::from_utf8(&pem).context(format!("{KEY} is not text"))?;
-                KeyPair::from_pem(pem).map_err(|error| {
-                    Error::precondition(format!("{} is not a private key", store.path(KEY).display()))
-                        .source(error)
-                        .hint(
-                            "put it back from a copy; or remove it with backup.pub, and older backups need --unsigned",
-                        )
-                })?
-            }
-            None => {
-                let key = KeyPair::generate_for(&PKCS_ED25519).context("cannot make a key")?;
-                store.write_file(KEY, Zeroizing::new(key.serialize_pem()).as_bytes(), 0o600)?;
-                key
-            }
+        let key = if let Some(pem) = store.read(KEY)?.map(Zeroizing::new) {
+            let pem = std::str::from_utf8(&pem).context(format!("{KEY} is not text"))?;
+            KeyPair::from_pem(pem).map_err(|error| {
+                Error::precondition(format!("{} is not a private key", store.path(KEY).display()))
+                    .source(error)
+                    .hint("put it back from a copy; or remove it with backup.pub, and older backups need --unsigned")
+            })?
+        } else {
+            let key = KeyPair::generate_for(&PKCS_ED25519).context("cannot make a key")?;
+            store.write_file(KEY, Zeroizing::new(key.serialize_pem()).as_bytes(), 0o600)?;
+            key
         };
         let public_key = key.public_key_pem();
         if store.read(PUBLIC_KEY)?.unwrap_or_default() != public_key.as_bytes() {

@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn run(step: &BackupKeys, dir: &Path) {
-        let cx = Cx::detached("keys", Sink::channel().0, &dir.join("log"), Duration::ZERO);
+        let cx = Cx::detached("keys", Sink::channel().0, dir.join("log"), Duration::ZERO);
         step.run(None, &cx).unwrap();
     }
 

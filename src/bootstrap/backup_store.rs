@@ -17,7 +17,7 @@ pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
     })?;
     let (access_key, secret_key) = parse(&text).ok_or_else(|| {
         Error::config(format!("{setting}: {name} has no access key"))
-            .evidence("expected the lines aws_access_key_id = … and aws_secret_access_key = …")
+            .evidence("expected the lines access_key_id = … and secret_access_key = …")
             .hint("turnup config check")
     })?;
     let prefix = s3.prefix.trim_matches('/');
@@ -33,14 +33,15 @@ pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
     serde_json::to_string(&store).map(Some).context("cannot write JSON")
 }
 
-/// The first key of a file in the form of `~/.aws/credentials`.
+/// The first key of a file of credentials. Clients write a word of their own before both names.
 fn parse(text: &str) -> Option<(String, String)> {
     let value = |wanted: &str| {
         let lines = text.lines().filter_map(|line| line.split_once('='));
-        let mut found = lines.filter(|(name, _)| name.trim() == wanted).map(|(_, value)| value.trim().to_owned());
+        let mut found =
+            lines.filter(|(name, _)| name.trim().ends_with(wanted)).map(|(_, value)| value.trim().to_owned());
         found.find(|value| !value.is_empty())
     };
-    value("aws_access_key_id").zip(value("aws_secret_access_key"))
+    value("access_key_id").zip(value("secret_access_key"))
 }
 
 #[cfg(test)]
@@ -49,8 +50,8 @@ mod tests {
 
     #[test]
     fn the_first_key_counts() {
-        let text = "[default]\r\naws_access_key_id = AK1\r\naws_secret_access_key=s=1\n[b]\naws_access_key_id=AK2\n";
+        let text = "[default]\r\nmy_access_key_id = AK1\r\nsecret_access_key=s=1\n[b]\naccess_key_id=AK2\n";
         assert_eq!(parse(text), Some(("AK1".to_owned(), "s=1".to_owned())));
-        assert_eq!(parse("aws_access_key_id = AK1"), None);
+        assert_eq!(parse("access_key_id = AK1"), None);
     }
 }

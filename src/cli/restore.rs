@@ -24,6 +24,7 @@ like are refused. docs/backup.md says more.";
 /// From what, and what may be lost.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = NOTES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
     /// Restore this backup of a control-plane host [default: the member that is ahead of all, where
     /// any has data left; else the newest backup]

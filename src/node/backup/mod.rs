@@ -324,7 +324,7 @@ impl BackupPlace {
         self.make_directory()?;
         let _alone = self.lock()?;
         let is_encrypted = !subject.recipients.is_empty();
-        let scratch = self.scratch(if is_encrypted { &self.private } else { &self.directory })?;
+        let scratch = Self::scratch(if is_encrypted { &self.private } else { &self.directory })?;
         let snapshot = scratch.path().join(archive::SNAPSHOT);
         let words = ["snapshot", "save", &snapshot.display().to_string(), SNAPSHOT_TIMEOUT];
         programs.ctl(&words).map_err(|error| explain(&self.directory, error))?;
@@ -335,14 +335,14 @@ impl BackupPlace {
         let directory = self.given(layout::BACKUP_CLUSTER, LONGEST_DIRECTORY)?.filter(|_| is_encrypted);
         let path = self.directory.join(&name);
         let mut content = ArchiveContent { manifest: &manifest, snapshot: &snapshot, directory: None, key };
-        if !is_encrypted {
-            write(&path, &content)?;
-        } else {
-            let sealed = self.scratch(&self.directory)?;
+        if is_encrypted {
+            let sealed = Self::scratch(&self.directory)?;
             let sealed = (sealed.path().join(archive::SNAPSHOT), sealed);
             let encrypted = self.encrypt(&subject.recipients, &snapshot, &sealed.0, directory.as_deref())?;
             manifest.encrypted = Some(encrypted);
             content = ArchiveContent { manifest: &manifest, snapshot: &sealed.0, directory: directory.as_deref(), key };
+            write(&path, &content)?;
+        } else {
             write(&path, &content)?;
         }
         drop(scratch);
@@ -458,7 +458,7 @@ impl BackupPlace {
     }
 
     /// For what is not whole yet, of root alone; gone when it is dropped.
-    fn scratch(&self, beside: &Path) -> Result<tempfile::TempDir> {
+    fn scratch(beside: &Path) -> Result<tempfile::TempDir> {
         let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(beside);
         made.map_err(|error| archive::write_error(beside, error))
     }
@@ -466,7 +466,7 @@ impl BackupPlace {
     /// Restores one into a directory beside it, and compares what etcd says with the manifest.
     pub(crate) fn verify(&self, programs: &EtcdPrograms<'_>, name: &str) -> Result<VerifiedBackup> {
         let path = self.path_of(name)?;
-        let scratch = self.scratch(&self.directory)?;
+        let scratch = Self::scratch(&self.directory)?;
         let snapshot = scratch.path().join(archive::SNAPSHOT);
         let mut out = fs_err::File::create(&snapshot)?;
         // A host has no key to what is encrypted: the operator's machine decrypts it first.

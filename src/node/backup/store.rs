@@ -1,5 +1,5 @@
 //! A bucket that speaks S3, to which a host copies its backups: Amazon's, Google's with HMAC keys,
-//! MinIO, Ceph. Objects are the files themselves, under a prefix.
+//! `MinIO`, Ceph. Objects are the files themselves, under a prefix.
 //!
 //! What is signed stands in the address, so no address is ever shown.
 

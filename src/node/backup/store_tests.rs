@@ -24,7 +24,7 @@ impl Drop for Moto {
 impl Moto {
     fn start() -> Option<Self> {
         let python = std::env::var("TURNUP_MOTO_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let is_there = Command::new(&python).args(["-c", "import moto.server, flask"]).output();
+        let is_there = Command::new(&python).args(["-m", "moto.server", "--help"]).output();
         if !is_there.is_ok_and(|output| output.status.success()) {
             eprintln!("skipped: {python} has no moto server (pip install 'moto[server]', TURNUP_MOTO_PYTHON)");
             return None;
