@@ -32,7 +32,7 @@ mod validation;
 pub use addons::AddonSettings;
 pub use artifact_settings::{ArtifactSettings, artifact_sources, cache_dir};
 pub use artifacts::ECR_PROVIDER;
-pub use backup::BackupSettings;
+pub use backup::{BackupSettings, S3Settings};
 pub use catalog::{Addon, Minor};
 pub use control_plane::{ControlPlaneSettings, Oidc, PodSecurity};
 pub use custom::ModuleSettings;
@@ -216,6 +216,12 @@ impl Cluster {
             return Ok(());
         }
         self.store.write_json(Settings::APPLIED, &self.configuration, 0o600)
+    }
+
+    /// The configuration as its file has it.
+    #[must_use]
+    pub const fn configuration(&self) -> &serde_json::Value {
+        &self.configuration
     }
 
     /// The sha256 of turnup's own binary: another turnup may do a step another way.

@@ -84,6 +84,7 @@
 //! | `outputs/artifacts.json` | which artifact has which digest |
 //! | `outputs/restore.json`, `restore/` | the last restore of etcd; its snapshot while it is under way |
 //! | `outputs/steps/` | the digests of what steps of a user's own made |
+//! | `outputs/backup-directory.*` | what encrypted backups have of this directory, and the digest of that |
 //! | `pki/` | authorities, certificates, keys; `keysets.json` once one is rotated |
 //! | `node-config/<node>.json` | the node config |
 //! | `user-data/<group>.*` | what machines that join by themselves are told, and the group's token |

@@ -9,13 +9,17 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::atomic_file::{AtomicFile, FileMode};
 use crate::cluster::{BackupSettings, Cluster};
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::{Host, Inventory};
-use crate::node::backup::{BackupList, BackupManifest, ListedBackup, TakenBackup, VerifiedBackup, extract};
+use crate::node::backup::{
+    ArchiveContent, BackupList, BackupManifest, Identities, ListedBackup, SignedManifest, TakenBackup, VerifiedBackup,
+    extract, fingerprint, inspect, needs_identity, plain_name, read_directory, write,
+};
 use crate::parallel;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
 
+use super::backup_keys::signer;
 use super::backup_words::{BackupReason, place, take_words};
 use super::etcd_members::{FoundingStage, MemberStart, Members};
 use super::host_connection::HostConnection;
@@ -24,6 +28,8 @@ use super::step_ids::ARTIFACTS;
 
 /// How long a host may take to verify a backup, or to hand over a part of one.
 const LONGEST: Duration = Duration::from_mins(10);
+/// Where a backup that was decrypted here lies on a host while it is verified.
+const VERIFY: &str = "/var/lib/turnup/verify-backup";
 
 fn require(cluster: &Cluster) -> Result<&BackupSettings> {
     let store = BackupSettings::STORE;
@@ -89,6 +95,10 @@ pub(super) fn before_change(cluster: &Cluster, inventory: &Inventory, members: &
     let taken =
         take_on(cluster, settings, hosts.into_iter(), BackupReason::Change, cx).map_err(|error| refuse(&error))?;
     cx.progress(format!("backup {} on {}", taken.backup.name, taken.backup.host));
+    // The change is safe with the one on the host.
+    if let Some(error) = taken.stored.and_then(|stored| stored.error()) {
+        cx.progress(format!("not copied to the store: {}", error.message()));
+    }
     Ok(())
 }
 
@@ -154,13 +164,28 @@ fn find(cluster: &Cluster, name: Option<&str>) -> Result<ListedBackup> {
         Some(name) => all.into_iter().find(|backup| backup.name == name),
         None => all.into_iter().filter(|backup| backup.damage.is_none()).max_by_key(|backup| backup.time),
     };
-    found.cloned().ok_or_else(|| {
+    let stored = || name.and_then(|name| hosts.iter().find_map(|host| find_stored(host, name)));
+    found.cloned().or_else(stored).ok_or_else(|| {
         let what =
             name.map_or_else(|| "there is no backup yet".to_owned(), |name| format!("there is no backup {name}"));
         let silent =
             hosts.iter().filter_map(|host| Some(format!("{}: {}", host.host, host.list.as_ref().err()?.message())));
         let hint = if name.is_some() { "turnup backup list" } else { "turnup backup now" };
         silent.fold(Error::precondition(what), Error::evidence).hint(hint)
+    })
+}
+
+/// A backup that no host has any more, in the store of which this host tells.
+fn find_stored(host: &HostBackups, name: &str) -> Option<ListedBackup> {
+    let stored = host.list.as_ref().ok()?.stored.as_ref()?;
+    let (time, object) = stored.backups.iter().find(|(_, object)| object.name == name)?;
+    Some(ListedBackup {
+        name: object.name.clone(),
+        host: host.host.clone(),
+        time: *time,
+        bytes: object.bytes,
+        manifest: None,
+        damage: None,
     })
 }
 
@@ -172,18 +197,88 @@ fn connect<'h>(cluster: &Cluster, inventory: &'h Inventory, backup: &ListedBacku
 
 /// Restores the backup of this name, or else the newest one, into a directory on its host that is
 /// removed again, and compares what etcd reads there with the manifest.
-pub(crate) fn verify(cluster: &Cluster, name: Option<&str>) -> Result<VerifiedBackup> {
+pub(crate) fn verify(
+    cluster: &Cluster,
+    name: Option<&str>,
+    identity: Option<&Path>,
+    unsigned: bool,
+) -> Result<VerifiedBackup> {
     let (settings, inventory) = (require(cluster)?, cluster.inventory()?);
+    // Before anything is fetched.
+    let identities = identity.map(Identities::read).transpose()?;
+    let trust = signer(cluster, unsigned)?;
     let backup = find(cluster, name)?;
+    let encrypted = backup.manifest.as_ref().and_then(|manifest| manifest.encrypted.as_ref());
+    if let (Some(encrypted), None) = (encrypted, &identities) {
+        return Err(needs_identity(Path::new(&backup.name), encrypted));
+    }
+    // What only the store has, no host can read by itself either.
+    let is_stored = backup.manifest.is_none() && backup.damage.is_none();
+    if encrypted.is_some() || is_stored {
+        let dir = tempfile::tempdir().context("cannot make a directory for a backup")?;
+        let archive = dir.path().join("encrypted.tar");
+        let signed = download(cluster, &backup.name, &archive, unsigned)?;
+        return verify_decrypted(cluster, &inventory, &backup, identities.as_ref(), (signed, &archive));
+    }
     let mut words = place(cluster, settings);
     words.extend(["verify".to_owned(), backup.name.clone()]);
-    connect(cluster, &inventory, &backup)?.ask_backup(&words)
+    let verified: VerifiedBackup = connect(cluster, &inventory, &backup)?.ask_backup(&words)?;
+    require_told(&verified)?;
+    trust.require(&verified.name, &verified.signed)?;
+    Ok(verified)
+}
+
+/// The signature is one of the text, so the fields have to be those of the text.
+fn require_told(verified: &VerifiedBackup) -> Result<()> {
+    let told: Option<BackupManifest> = serde_json::from_str(&verified.signed.text).ok();
+    if told.as_ref() == Some(&verified.manifest) && verified.signed.manifest == verified.manifest {
+        return Ok(());
+    }
+    Err(Error::permanent(format!("{} tells two manifests of {}", verified.host, verified.name)))
+}
+
+/// Decrypts a backup here and lets its host, which had all of this in its etcd, restore it into a
+/// directory. No key leaves this machine; what is decrypted is gone from both when this returns.
+fn verify_decrypted(
+    cluster: &Cluster,
+    inventory: &Inventory,
+    backup: &ListedBackup,
+    identities: Option<&Identities>,
+    (signed, archive): (SignedManifest, &Path),
+) -> Result<VerifiedBackup> {
+    let encrypted = signed.manifest.encrypted.as_ref();
+    if let (Some(_), Some(identities)) = (encrypted.and_then(|encrypted| encrypted.directory.as_ref()), identities) {
+        read_directory(archive, identities)?;
+    }
+    let (snapshot, plain) = (archive.with_file_name("snapshot.db"), archive.with_file_name("plain.tar"));
+    let mut out = create(&snapshot)?;
+    extract(archive, identities, &mut out)?;
+    out.commit().map_err(|error| cannot_write(&snapshot, error))?;
+    let manifest = &BackupManifest { encrypted: None, ..signed.manifest.clone() };
+    write(&plain, &ArchiveContent { manifest, snapshot: &snapshot, directory: None, key: None })?;
+    let connection = connect(cluster, inventory, backup)?;
+    let name = plain_name(&cluster.settings.name, signed.manifest.time, &backup.host);
+    connection.run(&["rm", "--recursive", "--force", VERIFY])?;
+    connection.run(&["mkdir", "--mode=0700", VERIFY])?;
+    let verified = connection.copy(&plain, &format!("{VERIFY}/{name}"), 0o600).and_then(|()| {
+        let cluster = format!("--cluster={}", cluster.settings.name);
+        connection.ask_backup(&[format!("--directory={VERIFY}"), cluster, "verify".to_owned(), name])
+    });
+    connection.run(&["rm", "--recursive", "--force", VERIFY])?;
+    let verified: VerifiedBackup = verified?;
+    Ok(VerifiedBackup { name: backup.name.clone(), manifest: signed.manifest.clone(), signed, ..verified })
+}
+
+/// The short name of the key that signs this cluster's backups; none where it has none yet.
+pub(crate) fn signer_name(cluster: &Cluster) -> Result<Option<String>> {
+    Ok(signer(cluster, false)?.public_key.as_deref().map(fingerprint))
 }
 
 /// Copies a backup to this file, which must not exist, part by part; it gets its name only when it
 /// is whole.
-pub(crate) fn download(cluster: &Cluster, name: &str, to: &Path) -> Result<BackupManifest> {
+pub(crate) fn download(cluster: &Cluster, name: &str, to: &Path, unsigned: bool) -> Result<SignedManifest> {
     let (settings, inventory) = (require(cluster)?, cluster.inventory()?);
+    let trust = signer(cluster, unsigned)?;
     if to.exists() {
         return Err(Error::usage(format!("{} exists already", to.display())).hint("name another file with --to"));
     }
@@ -196,9 +291,10 @@ pub(crate) fn download(cluster: &Cluster, name: &str, to: &Path) -> Result<Backu
         connection.ask_backup_text(&words)
     })
     .map_err(|error| cannot_write(to, error))??;
-    let manifest = extract(file.temporary(), &mut std::io::sink())?;
+    let signed = inspect(file.temporary())?;
+    trust.require(&backup.name, &signed)?;
     file.commit().map_err(|error| cannot_write(to, error))?;
-    Ok(manifest)
+    Ok(signed)
 }
 
 /// A file for what only its owner may read; it gets its name when it is whole.

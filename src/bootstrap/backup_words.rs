@@ -44,6 +44,7 @@ pub(super) fn take_words(cluster: &Cluster, settings: &BackupSettings, reason: B
         format!("--keep-recent={}", settings.keep_recent),
         format!("--keep-daily={}", settings.keep_daily),
     ]);
+    words.extend(settings.recipients.iter().map(|key| format!("--recipient={key}")));
     Ok(words)
 }
 

@@ -13,7 +13,7 @@ use crate::cluster::{Cluster, find_document};
 use crate::component::{OVERRIDES, OverrideScope, did_you_mean};
 use crate::config::ComponentName;
 use crate::document::Found;
-use crate::error::{Error, Result};
+use crate::error::{Context as _, Error, Result};
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
 use crate::node::facts::CLIENT_CERTIFICATE;
@@ -21,6 +21,8 @@ use crate::node::node_config::{BACKUP_SERVICE, Content, File, Health, NodeConfig
 use crate::node::{layout, yaml};
 
 use super::assets::{Assets, unit_word};
+use super::backup_keys;
+use super::backup_store;
 use super::backup_words::{self, BackupReason};
 use super::component::{API_SERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER};
 use super::configuration;
@@ -313,6 +315,19 @@ impl NodeConfigs<'_> {
         let template = format!("templates/bootstrap/{BACKUP_SERVICE}");
         let text = template::render(&self.cluster.source, &template, &context)?;
         files.list.push(File::new(&layout::unit_file(BACKUP_SERVICE), Unit::MODE, 0, Content::Text(text)));
+        let given = |name: &str| format!("{}/{name}", layout::BACKUP);
+        let store = &self.cluster.store;
+        // The step before makes both; a cluster of an older turnup has neither until its next run.
+        if store.read(backup_keys::KEY)?.is_some() {
+            files.key(&given(layout::BACKUP_KEY), "backup.key", 0)?;
+        }
+        if let Some(text) = backup_store::read(self.cluster)? {
+            files.secret(&given(layout::BACKUP_STORE), "backup-store", text, 0);
+        }
+        if let Some(sealed) = store.read(backup_keys::DIRECTORY)?.filter(|_| !settings.recipients.is_empty()) {
+            let text = String::from_utf8(sealed).context(format!("{} is not text", backup_keys::DIRECTORY))?;
+            files.list.push(File::new(&given(layout::BACKUP_CLUSTER), 0o600, 0, Content::Text(text)));
+        }
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use super::own_authority::OwnAuthority;
 use super::pki::{Authority, Pki};
 
 /// The certificates above the user's own authority, below `pki/`.
-const CHAIN: &str = "ca-chain";
+pub(super) const CHAIN: &str = "ca-chain";
 
 /// An item of an authority.
 #[derive(Clone, Debug)]

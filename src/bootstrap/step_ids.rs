@@ -6,6 +6,8 @@ use crate::phase::StepId;
 pub const ARTIFACTS: StepId = StepId::of("bootstrap", "artifacts");
 /// Makes authorities, certificates and keys.
 pub const PKI: StepId = StepId::of("bootstrap", "pki");
+/// Makes what hosts are given for their backups.
+pub const BACKUP_KEYS: StepId = StepId::of("bootstrap", "backup-keys");
 /// Asks a host what it is.
 pub const GATHER_FACTS: StepId = StepId::of("bootstrap", "gather-facts");
 /// Computes the node config of a host.

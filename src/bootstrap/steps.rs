@@ -18,6 +18,7 @@ use crate::unknown;
 use super::api::{Kubectl, kubectl};
 use super::assets::Assets;
 use super::backup::BackupBeforeChange;
+use super::backup_keys::BackupKeys;
 use super::base_config;
 use super::configuration;
 use super::credentials;
@@ -52,6 +53,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     manifest.steps.retain(|step| step.name != "wait-groups" || !inventory.groups.is_empty());
     let takes_backup = cluster.settings.backup.as_ref().is_some_and(|backup| backup.before_change);
     manifest.steps.retain(|step| step.name != "backup" || takes_backup);
+    manifest.steps.retain(|step| step.name != "backup-keys" || cluster.settings.backup.is_some());
     let limits = &cluster.settings.limits;
     manifest.set_timeouts(&LONG_STEPS, limits.host_timeout, TimeLimits::HOST_TIMEOUT);
     let mut phase = cluster.phase("bootstrap", manifest, cluster.phase_hosts()?);
@@ -64,6 +66,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     Ok(phase
         .with("artifacts", Artifacts(step()))
         .with("pki", Certificates(step()))
+        .with("backup-keys", BackupKeys(Arc::clone(cluster)))
         .with("etcd-members", EtcdMembers(step()))
         .with("gather-facts", GatherFacts(step()))
         .with("node-config", WriteNodeConfig(step()))

@@ -62,11 +62,15 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("keyset distrust", "turnup keyset distrust etcd-ca 1"),
     ("backup now", "turnup backup now"),
     ("backup list", "turnup backup list --output json"),
-    ("backup verify", "turnup backup verify"),
+    (
+        "backup verify",
+        "turnup backup verify\nturnup backup verify kubernetes-20260301T120000Z-h0.age.tar --identity safe/age.key",
+    ),
+    ("backup open", "turnup backup open safe/monday.age.tar --identity safe/age.key"),
     ("backup download", "turnup backup download kubernetes-20260301T120000Z-h0.tar --to safe/monday.tar"),
     (
         "restore",
-        "turnup restore\nturnup restore --backup kubernetes-20260301T120000Z-h0.tar\nturnup restore --file safe/monday.tar --yes",
+        "turnup restore\nturnup restore --backup kubernetes-20260301T120000Z-h0.tar\nturnup restore --file safe/monday.tar --yes\nturnup restore --file safe/monday.age.tar --identity safe/age.key",
     ),
     ("user-data", "turnup user-data workers --artifacts-url https://artifacts.example.com/turnup"),
     ("down", "turnup down --cluster kubernetes --yes"),

@@ -32,6 +32,9 @@ enum Command {
         /// Why: interval, request or change
         #[arg(long, value_name = "WORD", value_parser = ["interval", "request", "change"])]
         reason: String,
+        /// A public key of age for which it is encrypted; may be repeated
+        #[arg(long = "recipient", value_name = "KEY")]
+        recipients: Vec<String>,
         /// How many of the newest are kept
         #[arg(long, value_name = "COUNT")]
         keep_recent: usize,
@@ -60,10 +63,17 @@ enum Command {
 pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     let place = BackupPlace::of_host(args.directory.clone(), args.cluster.clone())?;
     match args.command.clone() {
-        Command::Take { cluster_id, reason, keep_recent, keep_daily } => {
-            let subject = BackupSubject { cluster_id, reason };
+        Command::Take { cluster_id, reason, recipients, keep_recent, keep_daily } => {
+            let subject = BackupSubject { cluster_id, reason, recipients };
             let retention = Retention { recent: keep_recent, daily: keep_daily };
-            json(printer, &place.take(&EtcdPrograms::HOST, &subject, retention)?)
+            let taken = place.take(&EtcdPrograms::HOST, &subject, retention)?;
+            json(printer, &taken)?;
+            // Who asked reads it there; the timer's unit fails, and status tells.
+            let is_alone = subject.reason == "interval";
+            match taken.stored.and_then(|stored| stored.error()).filter(|_| is_alone) {
+                Some(error) => Err(error),
+                None => Ok(()),
+            }
         }
         Command::List => json(printer, &place.list()?),
         Command::Verify { name } => json(printer, &place.verify(&EtcdPrograms::HOST, &name)?),

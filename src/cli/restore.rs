@@ -24,6 +24,7 @@ like are refused. docs/backup.md says more.";
 /// From what, and what may be lost.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = NOTES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
     /// Restore this backup of a control-plane host [default: the member that is ahead of all, where
     /// any has data left; else the newest backup]
@@ -45,6 +46,13 @@ pub struct Args {
     /// Restore a backup although there is something newer, which is lost
     #[arg(long)]
     older: bool,
+    /// The file with the private key of age, as age-keygen writes it, for an encrypted backup; it
+    /// does not leave this machine
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Restore a backup that the cluster has not signed, as those of before it signed any
+    #[arg(long)]
+    unsigned: bool,
     /// Do not ask; required when stdin is not a terminal
     #[arg(long)]
     yes: bool,
@@ -70,10 +78,15 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let session = ClusterSession::start(global, "restore")?;
     let restored = session.finish(|session| {
         let cluster = &session.cluster;
+        let request = RestoreRequest {
+            source: args.source().unwrap_or(RestoreSource::Best),
+            without: args.without.clone(),
+            older: args.older,
+            identity: args.identity.clone(),
+            unsigned: args.unsigned,
+        };
         let (plan, lines) = match (restore::find_unfinished(cluster)?, args.source()) {
-            (None, source) => {
-                let source = source.unwrap_or(RestoreSource::Best);
-                let request = RestoreRequest { source, without: args.without.clone(), older: args.older };
+            (None, _) => {
                 let plan = restore::plan(cluster, &request)?;
                 let lines = plan.lines.clone();
                 (Some(plan), lines)
@@ -97,7 +110,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         let _lock = session.lock()?;
         let cx = session.context("restore", TIMEOUT)?;
         match plan {
-            Some(plan) => restore::begin(cluster, &plan, &cx)?,
+            Some(plan) => restore::begin(cluster, &request, &plan, &cx)?,
             None => restore::give_up(cluster, &args.without)?,
         }
         restore::carry_out(cluster, &cx)

@@ -14,6 +14,21 @@ pub struct BackupSettings {
     pub keep_daily: usize,
     pub before_change: bool,
     pub directory: String,
+    pub recipients: Vec<String>,
+    /// The bucket to which hosts copy them; none where they stay on the hosts.
+    pub s3: Option<S3Settings>,
+}
+
+/// A bucket that speaks S3.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
+pub struct S3Settings {
+    pub endpoint: String,
+    pub bucket: String,
+    pub region: String,
+    pub prefix: String,
+    pub path_style: bool,
+    pub credentials_file: String,
 }
 
 impl BackupSettings {
@@ -21,6 +36,9 @@ impl BackupSettings {
     pub const STORE: &'static str = "phase2.backup.store";
     /// The setting that takes one before each change.
     pub const BEFORE_CHANGE: &'static str = "phase2.backup.before_change";
+
+    /// The public keys of those who may read them.
+    pub const RECIPIENTS: &'static str = "phase2.backup.recipients";
 
     /// What the settings say; nothing where no backups are taken.
     pub(super) fn read(settings: &Settings) -> Result<Option<Self>> {
@@ -33,6 +51,27 @@ impl BackupSettings {
             keep_daily: settings.get_number("phase2.backup.keep_daily")?,
             before_change: settings.get_bool(Self::BEFORE_CHANGE)?,
             directory: settings.get("phase2.backup.directory")?,
+            recipients: settings.get_list(Self::RECIPIENTS)?,
+            s3: S3Settings::read(settings)?,
+        }))
+    }
+}
+
+impl S3Settings {
+    /// The file with the key.
+    pub const CREDENTIALS: &'static str = "phase2.backup.s3.credentials_file";
+
+    fn read(settings: &Settings) -> Result<Option<Self>> {
+        if settings.get(BackupSettings::STORE)? != "s3" {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            endpoint: settings.get("phase2.backup.s3.endpoint")?,
+            bucket: settings.get("phase2.backup.s3.bucket")?,
+            region: settings.get("phase2.backup.s3.region")?,
+            prefix: settings.get("phase2.backup.s3.prefix")?,
+            path_style: settings.get_bool("phase2.backup.s3.path_style")?,
+            credentials_file: settings.get(Self::CREDENTIALS)?,
         }))
     }
 }
@@ -43,15 +82,24 @@ mod tests {
     use super::*;
     use crate::cluster::tests::assert_reads;
 
+    const KEY: &str = "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
+
     #[test]
     fn each_setting_reaches_its_field() {
         let changes = [
-            ("phase2.backup.store", "host"),
+            ("phase2.backup.store", "s3"),
+            ("phase2.backup.s3.endpoint", "https://minio.example.com"),
+            ("phase2.backup.s3.bucket", "backups"),
+            ("phase2.backup.s3.region", "eu-central-1"),
+            ("phase2.backup.s3.prefix", "etcd"),
+            ("phase2.backup.s3.path_style", "y"),
+            ("phase2.backup.s3.credentials_file", "s3.key"),
             ("phase2.backup.interval", "30m"),
             ("phase2.backup.keep_recent", "5"),
             ("phase2.backup.keep_daily", "7"),
             ("phase2.backup.before_change", "n"),
             ("phase2.backup.directory", "/srv/etcd"),
+            ("phase2.backup.recipients", KEY),
         ];
         let expected = BackupSettings {
             interval: Duration::from_mins(30),
@@ -59,6 +107,15 @@ mod tests {
             keep_daily: 7,
             before_change: false,
             directory: "/srv/etcd".into(),
+            recipients: vec![KEY.into()],
+            s3: Some(S3Settings {
+                endpoint: "https://minio.example.com".into(),
+                bucket: "backups".into(),
+                region: "eu-central-1".into(),
+                prefix: "etcd".into(),
+                path_style: true,
+                credentials_file: "s3.key".into(),
+            }),
         };
         let mut settings = assert_reads(BackupSettings::read, &None, &changes, &Some(expected));
         settings.set_all(&[("phase2.backup.store", "none")]).unwrap();

@@ -9,6 +9,7 @@ use super::problem::Problem;
 use super::values::Values;
 
 const DIRECTORY: &str = "phase2.backup.directory";
+const RECIPIENTS: &str = "phase2.backup.recipients";
 const INTERVAL: &str = "phase2.backup.interval";
 /// A snapshot of a large etcd takes as long.
 const SHORTEST: Duration = Duration::from_mins(1);
@@ -25,7 +26,21 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     if let Some((text, _)) = interval.filter(|(_, interval)| *interval < SHORTEST) {
         problems.push(Problem::of(INTERVAL, format!("{text} is less than a minute (1m)")));
     }
+    let recipients = facts.text(RECIPIENTS).unwrap_or_default().split(',').map(str::trim);
+    problems.extend(recipients.filter_map(judge_recipient).map(|why| Problem::of(RECIPIENTS, why)));
     problems
+}
+
+/// A key with a wrong letter would make backups that open for no key.
+fn judge_recipient(key: &str) -> Option<String> {
+    if key.is_empty() || key.parse::<age::x25519::Recipient>().is_ok() {
+        return None;
+    }
+    if key.starts_with("AGE-SECRET-KEY-") {
+        // Not shown: it is a secret.
+        return Some("this is a private key of age; give the public one, which begins with age1".to_owned());
+    }
+    Some(format!("{key} is no public key of age; it is what age-keygen prints behind `public key:`, age1…"))
 }
 
 /// What others fill or remove keeps no backups.
@@ -40,6 +55,16 @@ fn judge_directory<'t>(dir: &str, mut taken: impl Iterator<Item = &'t str>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recipient_is_a_public_key_of_age() {
+        let key = "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
+        assert_eq!(judge_recipient(key), None);
+        assert!(judge_recipient(&key.replace('7', "8")).is_some_and(|why| why.contains("no public key")));
+        let secret = judge_recipient("AGE-SECRET-KEY-1QQQQ").unwrap_or_default();
+        assert!(secret.contains("private key") && !secret.contains("QQQQ"), "{secret}");
+        assert!(judge_recipient("ssh-ed25519").is_some());
+    }
 
     #[test]
     fn backups_lie_where_nothing_else_does() {

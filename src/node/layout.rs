@@ -52,6 +52,17 @@ pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.
 pub(crate) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 
+/// What turnup itself keeps on a host, for root alone.
+pub(crate) const STATE: &str = "/var/lib/turnup";
+/// What a control-plane host is given for its backups.
+pub(crate) const BACKUP: &str = "/etc/kubernetes/backup";
+/// The key there that signs them.
+pub(crate) const BACKUP_KEY: &str = "signing.key";
+/// The bucket there to which it copies them.
+pub(crate) const BACKUP_STORE: &str = "store.json";
+/// The cluster's keys and configuration there, encrypted for the operator.
+pub(crate) const BACKUP_CLUSTER: &str = "directory.tar.age";
+
 /// Programs that get passwords for registries: turnup's own, and those that the user brings.
 pub(crate) const CREDENTIAL_PROVIDERS: &str = "/usr/libexec/kubernetes/credential-providers";
 

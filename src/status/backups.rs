@@ -16,6 +16,9 @@ use super::gap::Gap;
 pub(crate) struct BackupStatus {
     /// The newest one that can be read, on any host; none where there is none yet.
     pub last: Option<LastBackup>,
+    /// The newest one in the store; none where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<LastBackup>,
     /// What is wrong, a sentence each; nothing where all is well.
     pub warnings: Vec<String>,
 }
@@ -40,9 +43,16 @@ pub(super) fn ask(cluster: &Cluster) -> Result<(Option<BackupStatus>, Vec<Gap>)>
         return Ok((None, Vec::new()));
     }
     let (mut newest, mut failed, mut gaps) = (None, Vec::new(), Vec::new());
+    let (mut stored, mut problem) = (None, None);
     for host in backup::list(cluster)? {
         match host.list {
             Ok(list) => {
+                if let Some(store) = list.stored {
+                    problem = problem.or(store.problem);
+                    let newest_copy =
+                        store.backups.into_iter().next_back().map(|(time, object)| (time, object.name, store.place));
+                    stored = stored.into_iter().chain(newest_copy).max();
+                }
                 failed.extend(list.failed.then_some(host.host));
                 let whole = list.backups.into_iter().filter(|backup| backup.damage.is_none());
                 newest = newest.into_iter().chain(whole).max_by_key(|backup| backup.time);
@@ -57,7 +67,31 @@ pub(super) fn ask(cluster: &Cluster) -> Result<(Option<BackupStatus>, Vec<Gap>)>
         host: backup.host,
         time: backup.time,
     });
-    Ok((Some(judge(last, &failed, settings.interval)), gaps))
+    let mut status = judge(last, &failed, settings.interval);
+    if settings.s3.is_some() {
+        let stored = stored.map(|(time, name, host)| LastBackup {
+            age_seconds: now.duration_since(time).as_secs(),
+            name,
+            host,
+            time,
+        });
+        status.warnings.extend(judge_store(stored.as_ref(), problem.as_deref(), settings.interval));
+        status.stored = stored;
+    }
+    Ok((Some(status), gaps))
+}
+
+/// What is wrong with the copies in the store; nothing where all is well.
+fn judge_store(last: Option<&LastBackup>, problem: Option<&str>, interval: Duration) -> Option<String> {
+    let most = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX).saturating_mul(2);
+    match (problem, last) {
+        (Some(problem), _) => Some(format!("the store does not tell: {problem}")),
+        (None, None) => Some("the store has none yet: turnup backup now".to_owned()),
+        (None, Some(last)) if last.age_seconds > most => {
+            Some("the last one in the store is older than two intervals: turnup backup now".to_owned())
+        }
+        (None, Some(_)) => None,
+    }
 }
 
 /// One that is older than two intervals is late: the next one should long be there.
@@ -74,7 +108,7 @@ fn judge(last: Option<LastBackup>, failed: &[String], interval: Duration) -> Bac
         }
         Some(_) => {}
     }
-    BackupStatus { last, warnings }
+    BackupStatus { last, stored: None, warnings }
 }
 
 #[cfg(test)]
@@ -92,5 +126,9 @@ mod tests {
             [0, 0, 1, 1]
         );
         assert_eq!(count(last(0), &["h0".to_owned()]), 1);
+        let store = |last: Option<LastBackup>, problem| judge_store(last.as_ref(), problem, Duration::from_mins(10));
+        assert_eq!((store(last(1200), None), store(last(1201), None).is_some()), (None, true));
+        assert!(store(None, None).is_some_and(|why| why.contains("none yet")));
+        assert!(store(last(0), Some("HTTP 403")).is_some_and(|why| why.contains("HTTP 403")));
     }
 }

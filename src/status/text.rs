@@ -132,6 +132,9 @@ fn backup(status: &BackupStatus) -> String {
     if let Some(last) = &status.last {
         lines.push(format!("last one {} ago: {} on {}", span(last.age_seconds.max(0)), last.name, last.host));
     }
+    if let Some(last) = &status.stored {
+        lines.push(format!("last copy {} ago: {} in {}", span(last.age_seconds.max(0)), last.name, last.host));
+    }
     lines.extend(status.warnings.iter().cloned());
     format!("backups of etcd:\n{}", listed(&lines, "warnings"))
 }

@@ -53,3 +53,42 @@ fn a_backup_is_taken_on_request_and_before_another_version_starts() {
     let plan = simulation.run(&["plan"]);
     assert!(!plan.out.contains("bootstrap/backup"), "{plan}");
 }
+
+#[test]
+fn with_recipients_control_plane_hosts_get_the_clusters_keys_that_they_cannot_read() {
+    const KEY: &str = "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
+    let simulation = Simulation::new(2);
+    simulation.ok(&["config", "set", "phase2.backup.store=host"]);
+    simulation.ok(&["up"]);
+    let given = |host: &str| -> Value {
+        let text = fs_err::read_to_string(simulation.world(&format!("hosts/{host}/node-config.json"))).unwrap();
+        let told: Value = serde_json::from_str(&text).unwrap();
+        let files = told["files"].as_array().unwrap().iter();
+        files.filter(|file| file["path"].as_str().unwrap().starts_with("/etc/kubernetes/backup/")).cloned().collect()
+    };
+    let before = given("10.125.0.1");
+    assert_eq!(before.as_array().unwrap().len(), 1, "the key that signs alone: {before}");
+    let wrong = simulation.run(&["config", "set", "phase2.backup.recipients=age1wrong"]);
+    assert!(wrong.err.contains("age1wrong is no public key of age"), "{wrong}");
+    simulation.ok(&["config", "set", &format!("phase2.backup.recipients={KEY}")]);
+    let plan = simulation.run(&["plan"]);
+    assert!(
+        plan.out.contains("/etc/kubernetes/backup/directory.tar.age") || plan.out.contains("backup-keys"),
+        "{plan}"
+    );
+    simulation.ok(&["up"]);
+    assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
+    let after = given("10.125.0.1");
+    assert_eq!(after.as_array().unwrap().len(), 2, "{after}");
+    assert!(after.to_string().contains("BEGIN AGE ENCRYPTED FILE"), "{after}");
+    // A key that is rotated is in the next backup.
+    simulation.ok(&["config", "set", "phase2.max_pods=99"]);
+    simulation.ok(&["up"]);
+    assert_ne!(given("10.125.0.1"), after);
+    assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
+    for (host, _) in [("10.125.0.3", ()), ("10.125.0.4", ())] {
+        if simulation.world(&format!("hosts/{host}/node-config.json")).exists() {
+            assert_eq!(given(host), json!([]), "a worker gets nothing");
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use age::secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use crate::cluster_addons::agnhost;
@@ -105,5 +106,44 @@ fn cluster_backup_brings_back_what_was_deleted() {
     let left = names(&site);
     assert_eq!(left.len(), 3, "{left:?}");
     assert!(!left.contains(&name.to_owned()), "{left:?}");
+    site.ok(&["down", "--yes"]);
+}
+
+#[test]
+#[ignore = "some minutes: make test-backup"]
+fn cluster_backup_that_is_encrypted_opens_with_its_key_alone() {
+    let Some(site) = Site::of_cluster("sealed", "10.125.17.0/24", 1) else { return };
+    let key = age::x25519::Identity::generate();
+    fs_err::write(site.dir.join("age.key"), key.to_string().expose_secret()).unwrap();
+    let recipients = format!("phase2.backup.recipients={}", key.to_public());
+    site.ok(&["config", "set", "phase2.backup.store=host", &recipients]);
+    site.up();
+    assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+    site.kubectl(&["create", "configmap", "before"]);
+    site.ok(&["backup", "now"]);
+    let name = names(&site).remove(0);
+    assert!(name.ends_with(".age.tar"), "{name}");
+    let said = site.fails(2, &["backup", "verify", &name]);
+    assert!(said.err.contains("is encrypted") && said.err.contains("--identity FILE"), "{said}");
+    let said = site.ok(&["backup", "verify", &name, "--identity", "age.key"]).out;
+    assert!(said.starts_with(&format!("{name} on ")) && said.contains("can be restored: revision "), "{said}");
+    // Nothing plain is left.
+    site.in_host(HOST, "! ls -A /var/lib/turnup /var/lib/etcd-backup | grep --extended-regexp 'verify-backup|^.part-'");
+    site.ok(&["backup", "download", &name, "--to", "copy.tar"]);
+
+    let new = ["--state-dir", "new/.turnup", "--config", "new/.config.json"];
+    fs_err::create_dir(site.dir.join("new")).unwrap();
+    let open = [&["backup", "open", "copy.tar", "--identity", "age.key"][..], &new].concat();
+    site.ok(&open);
+    let of = |dir: &str| fs_err::read(site.dir.join(dir).join("it/pki/encryption.key")).unwrap();
+    assert_eq!(of("new/.turnup"), of(".turnup"));
+    site.fails(4, &open);
+
+    site.kubectl(&["delete", "configmap/before"]);
+    let said = site.fails(2, &["restore", "--file", "copy.tar", "--yes"]);
+    assert!(said.err.contains("is encrypted"), "{said}");
+    site.ok(&["restore", "--file", "copy.tar", "--identity", "age.key", "--yes"]);
+    assert_eq!(config_maps(&site), ["before"]);
+    site.up();
     site.ok(&["down", "--yes"]);
 }

@@ -287,7 +287,23 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("unit `turnup-backup.timer`", &["phase2.backup.interval"]),
     (
         "file `/etc/systemd/system/turnup-backup.service`",
-        &["phase2.backup.keep_recent", "phase2.backup.keep_daily", "phase2.backup.directory"],
+        &[
+            "phase2.backup.keep_recent",
+            "phase2.backup.keep_daily",
+            "phase2.backup.directory",
+            "phase2.backup.recipients",
+        ],
+    ),
+    (
+        "file `/etc/kubernetes/backup/store.json` of control-plane hosts",
+        &[
+            "phase2.backup.s3.endpoint",
+            "phase2.backup.s3.bucket",
+            "phase2.backup.s3.region",
+            "phase2.backup.s3.prefix",
+            "phase2.backup.s3.path_style",
+            "phase2.backup.s3.credentials_file",
+        ],
     ),
     ("files in `/etc/kubernetes/manifests` of control-plane hosts", &["phase2.host.static_pods"]),
     (

@@ -19,12 +19,15 @@ use crate::cluster::Cluster;
 use crate::document::Document as _;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::{Host, Inventory};
-use crate::node::backup::{SnapshotContent, extract};
+use crate::node::backup::{
+    BackupManifest, Identities, SnapshotContent, TrustedSigner, extract, inspect, needs_identity,
+};
 use crate::node::etcd_restore::{MemberState, RestoreOrder, aside_name, snapshot_name};
 use crate::parallel;
 use crate::phase::Cx;
 
 use super::api::{Kubectl, kubectl};
+use super::backup_keys::signer;
 use super::delete_nodes::find_without_host;
 use super::etcd_members::{Members, name_and_url, peer_url};
 use super::etcdctl::Etcdctl;
@@ -79,13 +82,16 @@ pub fn find_unfinished(cluster: &Cluster) -> Result<Option<(String, Vec<String>)
 pub fn plan(cluster: &Cluster, request: &RestoreRequest) -> Result<RestorePlan> {
     let inventory = cluster.inventory()?;
     let hosts: Vec<&Host> = inventory.control_planes().collect();
+    // Before any host is asked.
+    let identities = request.identity.as_deref().map(Identities::read).transpose()?;
+    let key = identities.as_ref();
     let views = parallel::map(&hosts, parallel::HOSTS, |host| view(cluster, host));
     let backups = match cluster.settings.backup {
         Some(_) => backup::list(cluster)?,
         None => Vec::new(),
     };
     let file = match &request.source {
-        RestoreSource::File(path) => Some((path.clone(), extract(path, &mut std::io::sink())?)),
+        RestoreSource::File(path) => Some((path.clone(), read_file(path, &signer(cluster, request.unsigned)?, key)?)),
         _ => None,
     };
     let names = hosts.iter().map(|host| host.name.clone());
@@ -98,7 +104,20 @@ pub fn plan(cluster: &Cluster, request: &RestoreRequest) -> Result<RestorePlan> 
         only_key_since: only_key_since(cluster)?,
         revision: RestoreRecord::find(&cluster.store)?.map_or(0, |record| record.revision()),
     };
-    plan::plan(&survey, request)
+    let plan = plan::plan(&survey, request)?;
+    if let (PlannedSource::Backup(backup), None) = (&plan.source, key)
+        && let Some(encrypted) = backup.manifest.as_ref().and_then(|manifest| manifest.encrypted.as_ref())
+    {
+        return Err(needs_identity(Path::new(&backup.name), encrypted));
+    }
+    Ok(plan)
+}
+
+/// The manifest of a backup in a file, which is whole, signed and can be read.
+fn read_file(path: &Path, trust: &TrustedSigner, identities: Option<&Identities>) -> Result<BackupManifest> {
+    let signed = inspect(path)?;
+    trust.require(&path.display().to_string(), &signed)?;
+    extract(path, identities, &mut std::io::sink()).map(|signed| signed.manifest)
 }
 
 /// Since when Secrets are written with the present key, where a former one is trusted no longer.
@@ -120,8 +139,10 @@ fn view(cluster: &Cluster, host: &Host) -> Result<HostView> {
 
 /// Writes the restore down, with the snapshot of a backup beside it. Nothing is stopped yet; from
 /// here on [`carry_out`] goes on with it.
-pub fn begin(cluster: &Cluster, plan: &RestorePlan, cx: &Cx) -> Result<()> {
+pub fn begin(cluster: &Cluster, request: &RestoreRequest, plan: &RestorePlan, cx: &Cx) -> Result<()> {
     require_none(&cluster.store)?;
+    let identities = request.identity.as_deref().map(Identities::read).transpose()?;
+    let identities = identities.as_ref();
     let id = Timestamp::now().strftime(ID).to_string();
     let source = plan.source.describe();
     let (member, manifest) = match &plan.source {
@@ -131,12 +152,12 @@ pub fn begin(cluster: &Cluster, plan: &RestorePlan, cx: &Cx) -> Result<()> {
             cluster.store.remove(ARCHIVE)?;
             let archive = cluster.store.path(ARCHIVE);
             cluster.store.create_dir(DIRECTORY)?;
-            backup::download(cluster, &listed.name, &archive)?;
-            let manifest = unpack(cluster, &archive)?;
+            backup::download(cluster, &listed.name, &archive, request.unsigned)?;
+            let manifest = unpack(cluster, &archive, identities)?;
             cluster.store.remove(ARCHIVE)?;
             (None, Some(manifest))
         }
-        PlannedSource::File(archive, _) => (None, Some(unpack(cluster, archive)?)),
+        PlannedSource::File(archive, _) => (None, Some(unpack(cluster, archive, identities)?)),
     };
     let record = RestoreRecord {
         schema: RestoreRecord::SCHEMA.into(),
@@ -151,10 +172,10 @@ pub fn begin(cluster: &Cluster, plan: &RestorePlan, cx: &Cx) -> Result<()> {
     write(cluster, &record)
 }
 
-fn unpack(cluster: &Cluster, archive: &Path) -> Result<Snapshot> {
+fn unpack(cluster: &Cluster, archive: &Path, identities: Option<&Identities>) -> Result<Snapshot> {
     let path = snapshot_path(cluster)?;
     let mut file = backup::create(&path)?;
-    let manifest = extract(archive, &mut file)?;
+    let manifest = extract(archive, identities, &mut file)?.manifest;
     file.commit().map_err(|error| backup::cannot_write(&path, error))?;
     Ok(Snapshot { revision: manifest.revision, sha256: manifest.sha256, has_hash: true })
 }

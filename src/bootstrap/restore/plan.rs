@@ -35,6 +35,10 @@ pub struct RestoreRequest {
     pub without: Vec<String>,
     /// Also from a backup when there is something newer.
     pub older: bool,
+    /// The file with the private key of age for an encrypted backup.
+    pub identity: Option<PathBuf>,
+    /// Also a backup that is not signed.
+    pub unsigned: bool,
 }
 
 /// What is known of a control-plane host.
@@ -363,6 +367,7 @@ mod tests {
             keys: 1200,
             sha256: "0".repeat(64),
             size: 0,
+            encrypted: None,
         }
     }
 
@@ -391,7 +396,7 @@ mod tests {
     }
 
     fn ask(survey: &Survey, source: RestoreSource) -> Result<RestorePlan> {
-        plan(survey, &RestoreRequest { source, without: Vec::new(), older: false })
+        plan(survey, &RestoreRequest { source, without: Vec::new(), older: false, identity: None, unsigned: false })
     }
 
     fn refused(result: Result<RestorePlan>) -> String {
@@ -438,6 +443,8 @@ mod tests {
             source: RestoreSource::Best,
             without: vec![name.to_owned(), "h2".into()],
             older: false,
+            identity: None,
+            unsigned: false,
         };
         let given_up = RestoreRequest { without: vec!["h2".into()], ..without("h2") };
         let plan_without = plan(&cut, &given_up).unwrap();
@@ -453,7 +460,7 @@ mod tests {
         let lost = survey(vec![empty()], backups.clone());
         let old = || RestoreSource::Backup("old".into());
         insta::assert_snapshot!(refused(ask(&lost, old())));
-        let allowed = RestoreRequest { source: old(), without: vec![], older: true };
+        let allowed = RestoreRequest { source: old(), without: vec![], older: true, identity: None, unsigned: false };
         assert_eq!(plan(&lost, &allowed).unwrap().known, 600, "its revision is passed over all the same");
         let survivor = survey(vec![empty(), member(Some(700), false)], backups.clone());
         insta::assert_snapshot!(refused(ask(&survivor, RestoreSource::NewestBackup)));

@@ -38,6 +38,32 @@ pub(crate) struct BackupManifest {
     pub sha256: String,
     /// Its bytes.
     pub size: u64,
+    /// How it lies in the archive when it is encrypted; none where it lies there as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encrypted: Option<EncryptedParts>,
+}
+
+/// What of an archive is encrypted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EncryptedParts {
+    /// The public keys of those who can read it.
+    pub recipients: Vec<String>,
+    /// The snapshot.
+    pub snapshot: EncryptedPart,
+    /// What the operator's machine has of the cluster; none where the host was given nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<EncryptedPart>,
+}
+
+/// One file of an archive that is encrypted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EncryptedPart {
+    /// The sha256 of what lies in the archive.
+    pub sha256: String,
+    /// Its bytes.
+    pub size: u64,
 }
 
 impl Document for BackupManifest {
@@ -58,6 +84,9 @@ impl Document for BackupManifest {
             ("etcd_cluster_id", "word"),
             ("hash", "word"),
             ("sha256", "sha256"),
+            ("encrypted.recipients[]", "word"),
+            ("encrypted.snapshot.sha256", "sha256"),
+            ("encrypted.directory.sha256", "sha256"),
         ])
     }
 }
@@ -79,5 +108,6 @@ pub(super) fn sample() -> BackupManifest {
         keys: 1200,
         sha256: "0".repeat(64),
         size: 0,
+        encrypted: None,
     }
 }

@@ -6,8 +6,11 @@
 //! a newer one is whole on the disk. What it does not know stays, and is named.
 
 mod archive;
+mod encryption;
 mod manifest;
 mod retention;
+mod signature;
+mod store;
 
 use std::fs::Permissions;
 use std::io::Write as _;
@@ -19,20 +22,25 @@ use base64::Engine as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use crate::atomic_file::PREFIX;
 use crate::document::Document as _;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
 use crate::failpoint;
+use crate::input;
 
 use super::layout;
 use super::node_config::{BACKUP_SERVICE, NodeConfig};
 use super::systemd;
 
-pub(crate) use archive::extract;
-pub(crate) use manifest::BackupManifest;
+pub(crate) use archive::{ArchiveContent, LONGEST_DIRECTORY, extract, inspect, needs_identity, read_directory, write};
+pub(crate) use encryption::{Identities, encrypt};
+pub(crate) use manifest::{BackupManifest, EncryptedPart, EncryptedParts};
 pub(crate) use retention::Retention;
+pub(crate) use signature::{SignedManifest, TrustedSigner, fingerprint};
+pub(crate) use store::{BackupStore, StoreOutcome, StoredList};
 
 /// How long another backup of this host may take.
 const ANOTHER: Duration = Duration::from_mins(10);
@@ -42,6 +50,8 @@ const SNAPSHOT_TIMEOUT: &str = "--command-timeout=5m";
 const TIME: &str = "%Y%m%dT%H%M%SZ";
 /// The end of a name.
 const END: &str = ".tar";
+/// The end of the name of an encrypted one.
+const ENCRYPTED_END: &str = ".age.tar";
 /// Bytes of a part that is handed over at once.
 const PART: u64 = 4 << 20;
 
@@ -59,6 +69,11 @@ pub(crate) struct BackupPlace {
     pub host: String,
     /// The version of Kubernetes that it runs.
     pub kubernetes_version: String,
+    /// What turnup gives the host for its backups: the key that signs, the cluster's encrypted
+    /// keys.
+    pub given: PathBuf,
+    /// Where what is not encrypted yet lies for a moment: on no disk that other machines share.
+    pub private: PathBuf,
 }
 
 /// A file that is a backup of this host, by its name.
@@ -87,6 +102,9 @@ pub(crate) struct BackupList {
     pub others: Vec<String>,
     /// Whether the last one that the timer started failed.
     pub failed: bool,
+    /// What is in the store; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredList>,
 }
 
 /// What taking one did.
@@ -98,6 +116,9 @@ pub(crate) struct TakenBackup {
     pub deleted: Vec<String>,
     /// Names in the directory that are no backups of this host.
     pub others: Vec<String>,
+    /// What became of its copy in the store; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoreOutcome>,
 }
 
 /// What a restore into a directory beside it has shown.
@@ -109,6 +130,8 @@ pub(crate) struct VerifiedBackup {
     pub host: String,
     /// What it says of itself, all of which was found true.
     pub manifest: BackupManifest,
+    /// The same byte by byte with its signature, which the host itself does not judge.
+    pub signed: SignedManifest,
 }
 
 /// The programs of etcd, and with whose certificate.
@@ -201,20 +224,45 @@ impl BackupPlace {
             return Err(Error::precondition("this host is no node, so it has no etcd to back up").hint("turnup up"));
         };
         let NodeConfig { node: host, kubernetes_version, .. } = node_config;
-        Ok(Self { directory, cluster, host, kubernetes_version })
+        let (given, private) = (layout::BACKUP.into(), layout::STATE.into());
+        Ok(Self { directory, cluster, host, kubernetes_version, given, private })
     }
 
-    fn name(&self, time: Timestamp) -> String {
-        format!("{}-{}-{}{END}", self.cluster, time.strftime(TIME), self.host)
+    fn name(&self, time: Timestamp, end: &str) -> String {
+        format!("{}-{}-{}{end}", self.cluster, time.strftime(TIME), self.host)
     }
 
     /// When a file of this name was taken; none where it is no backup of this cluster and host.
     fn time_of(&self, name: &str) -> Option<Timestamp> {
         let rest = name.strip_prefix(&self.cluster)?.strip_prefix('-')?;
-        let time = rest.strip_suffix(END)?.strip_suffix(&self.host)?.strip_suffix('-')?;
+        let (end, rest) = [ENCRYPTED_END, END].into_iter().find_map(|end| Some((end, rest.strip_suffix(end)?)))?;
+        let time = rest.strip_suffix(&self.host)?.strip_suffix('-')?;
         let time = jiff::civil::DateTime::strptime(TIME, time).ok()?.in_tz("UTC").ok()?.timestamp();
         // Only as it is written here: the parser takes other forms as well.
-        (self.name(time) == name).then_some(time)
+        (self.name(time, end) == name).then_some(time)
+    }
+
+    /// When a backup of this cluster was taken, on whichever host.
+    fn time_of_any(&self, name: &str) -> Option<Timestamp> {
+        let rest = name.strip_prefix(&self.cluster)?.strip_prefix('-')?;
+        let rest = [ENCRYPTED_END, END].into_iter().find_map(|end| rest.strip_suffix(end))?;
+        let (_, host) = rest.split_once('-')?;
+        Self { host: host.to_owned(), ..self.clone() }.time_of(name)
+    }
+
+    /// How the names of this cluster's backups begin.
+    fn begin(&self) -> String {
+        format!("{}-", self.cluster)
+    }
+
+    /// The store that the host was told of.
+    fn store(&self) -> Result<Option<BackupStore>> {
+        let Some(bytes) = self.given(layout::BACKUP_STORE, input::KEYS)? else { return Ok(None) };
+        // What is wrong in it is not shown: a secret stands there.
+        let store = serde_json::from_slice(&bytes);
+        store
+            .map(Some)
+            .map_err(|_| Error::precondition("what this host knows of its store is damaged").hint("turnup up"))
     }
 
     /// The path of one of its backups. Names come from outside: one of another form is refused.
@@ -262,7 +310,8 @@ impl BackupPlace {
     pub(crate) fn list(&self) -> Result<BackupList> {
         let (found, others) = self.names()?;
         let backups = found.into_iter().map(|(time, name)| self.listed(time, name)).collect::<Result<_>>()?;
-        Ok(BackupList { backups, others, failed: systemd::is("is-failed", BACKUP_SERVICE) })
+        let stored = self.store()?.map(|store| store.tell(&self.begin(), &|name| self.time_of_any(name)));
+        Ok(BackupList { backups, others, failed: systemd::is("is-failed", BACKUP_SERVICE), stored })
     }
 
     /// Takes one now, and then deletes those that it supersedes.
@@ -274,17 +323,63 @@ impl BackupPlace {
     ) -> Result<TakenBackup> {
         self.make_directory()?;
         let _alone = self.lock()?;
-        let scratch = self.scratch()?;
+        let is_encrypted = !subject.recipients.is_empty();
+        let scratch = Self::scratch(if is_encrypted { &self.private } else { &self.directory })?;
         let snapshot = scratch.path().join(archive::SNAPSHOT);
         let words = ["snapshot", "save", &snapshot.display().to_string(), SNAPSHOT_TIMEOUT];
         programs.ctl(&words).map_err(|error| explain(&self.directory, error))?;
-        let (time, name) = self.free_name()?;
-        let manifest = self.describe(programs, subject, time, &snapshot)?;
-        archive::write(&self.directory.join(&name), &manifest, &snapshot)?;
+        let (time, name) = self.free_name(if is_encrypted { ENCRYPTED_END } else { END })?;
+        let mut manifest = self.describe(programs, subject, time, &snapshot)?;
+        let key = self.given(layout::BACKUP_KEY, input::KEYS)?.map(Zeroizing::new);
+        let key = key.as_deref().and_then(|key| std::str::from_utf8(key).ok());
+        let directory = self.given(layout::BACKUP_CLUSTER, LONGEST_DIRECTORY)?.filter(|_| is_encrypted);
+        let path = self.directory.join(&name);
+        let mut content = ArchiveContent { manifest: &manifest, snapshot: &snapshot, directory: None, key };
+        if is_encrypted {
+            let sealed = Self::scratch(&self.directory)?;
+            let sealed = (sealed.path().join(archive::SNAPSHOT), sealed);
+            let encrypted = self.encrypt(&subject.recipients, &snapshot, &sealed.0, directory.as_deref())?;
+            manifest.encrypted = Some(encrypted);
+            content = ArchiveContent { manifest: &manifest, snapshot: &sealed.0, directory: directory.as_deref(), key };
+            write(&path, &content)?;
+        } else {
+            write(&path, &content)?;
+        }
         drop(scratch);
         let (found, others) = self.names()?;
         let deleted = self.delete_superseded(&found, retention)?;
-        Ok(TakenBackup { backup: self.listed(time, name)?, deleted, others })
+        let found: Vec<NamedTime> = found.into_iter().filter(|(_, name)| !deleted.contains(name)).collect();
+        let stored = self.store()?.map(|store| {
+            store.copy_missing(&self.begin(), &self.directory, &found, retention, &|name| self.time_of(name))
+        });
+        Ok(TakenBackup { backup: self.listed(time, name)?, deleted, others, stored })
+    }
+
+    /// What the host was given for its backups under this name; none where it was not.
+    fn given(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>> {
+        let path = self.given.join(name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        input::read(&path, most).map(Some).context(format!("cannot read {}", path.display()))
+    }
+
+    /// Encrypts a snapshot to another file.
+    fn encrypt(
+        &self,
+        recipients: &[String],
+        snapshot: &Path,
+        to: &Path,
+        directory: Option<&[u8]>,
+    ) -> Result<EncryptedParts> {
+        let out = fs_err::File::create(to).map_err(|error| archive::write_error(to, error))?;
+        encrypt(recipients, fs_err::File::open(snapshot)?, std::io::BufWriter::new(out))
+            .and_then(|mut out| Ok(out.flush()?))
+            .map_err(|error| explain(&self.directory, error))?;
+        let part = |(sha256, size): (String, u64)| EncryptedPart { sha256, size };
+        let directory = directory.map(archive::digest).transpose()?.map(part);
+        let snapshot = part(archive::digest(fs_err::File::open(to)?)?);
+        Ok(EncryptedParts { recipients: recipients.to_vec(), snapshot, directory })
     }
 
     fn describe(
@@ -312,17 +407,18 @@ impl BackupPlace {
             keys,
             sha256,
             size,
+            encrypted: None,
         })
     }
 
     /// This second, or the first one after it that has no backup yet.
-    fn free_name(&self) -> Result<(Timestamp, String)> {
+    fn free_name(&self, end: &str) -> Result<(Timestamp, String)> {
         loop {
             let now = Timestamp::now();
             let time = Timestamp::from_second(now.as_second()).unwrap_or(now);
-            let name = self.name(time);
-            if !self.directory.join(&name).exists() {
-                return Ok((time, name));
+            let is_taken = [END, ENCRYPTED_END].iter().any(|end| self.directory.join(self.name(time, end)).exists());
+            if !is_taken {
+                return Ok((time, self.name(time, end)));
             }
             signals::sleep(Duration::from_millis(100))?;
         }
@@ -361,19 +457,21 @@ impl BackupPlace {
         Err(Error::transient(format!("another backup of {} does not end", self.host)))
     }
 
-    /// For what is not whole yet, on the same disk; gone when it is dropped.
-    fn scratch(&self) -> Result<tempfile::TempDir> {
-        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&self.directory);
-        made.map_err(|error| archive::write_error(&self.directory, error))
+    /// For what is not whole yet, of root alone; gone when it is dropped.
+    fn scratch(beside: &Path) -> Result<tempfile::TempDir> {
+        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(beside);
+        made.map_err(|error| archive::write_error(beside, error))
     }
 
     /// Restores one into a directory beside it, and compares what etcd says with the manifest.
     pub(crate) fn verify(&self, programs: &EtcdPrograms<'_>, name: &str) -> Result<VerifiedBackup> {
         let path = self.path_of(name)?;
-        let scratch = self.scratch()?;
+        let scratch = Self::scratch(&self.directory)?;
         let snapshot = scratch.path().join(archive::SNAPSHOT);
         let mut out = fs_err::File::create(&snapshot)?;
-        let manifest = extract(&path, &mut out)?;
+        // A host has no key to what is encrypted: the operator's machine decrypts it first.
+        let signed = extract(&path, None, &mut out)?;
+        let manifest = &signed.manifest;
         out.flush()?;
         let data = scratch.path().join("data");
         let (from, to) = (snapshot.display().to_string(), format!("--data-dir={}", data.display()));
@@ -385,13 +483,25 @@ impl BackupPlace {
         // Members are written into the restored one, so its hash is another.
         let restored = programs.snapshot_status(&data.join("member/snap/db"))?;
         same(&path, &expected, &(manifest.hash.clone(), restored.revision, manifest.keys))?;
-        Ok(VerifiedBackup { name: name.to_owned(), host: self.host.clone(), manifest })
+        Ok(VerifiedBackup { name: name.to_owned(), host: self.host.clone(), manifest: manifest.clone(), signed })
     }
 
-    /// A part of an archive from this byte on, in base64; empty behind its end.
+    /// A part of an archive from this byte on, in base64; empty behind its end. One that is not
+    /// here is read in the store.
     pub(crate) fn part(&self, name: &str, offset: u64) -> Result<String> {
+        if self.time_of_any(name).is_some()
+            && !self.directory.join(name).is_file()
+            && let Some(store) = self.store()?
+        {
+            return Ok(base64::engine::general_purpose::STANDARD.encode(store.read_part(name, offset, PART)?));
+        }
         read_part(&self.path_of(name)?, offset)
     }
+}
+
+/// The name that an unencrypted backup of this time has on a host.
+pub(crate) fn plain_name(cluster: &str, time: Timestamp, host: &str) -> String {
+    format!("{cluster}-{}-{host}{END}", time.strftime(TIME))
 }
 
 /// A part of a file from this byte on, in base64; empty behind its end.
@@ -409,6 +519,8 @@ pub(crate) struct BackupSubject {
     pub cluster_id: String,
     /// `interval`, `request` or `change`.
     pub reason: String,
+    /// The public keys of those who may read it; it is not encrypted where there are none.
+    pub recipients: Vec<String>,
 }
 
 /// etcd's programs name a full disk in their own words.
@@ -429,5 +541,7 @@ fn same(path: &Path, expected: &(String, i64, u64), found: &(String, i64, u64)) 
         .hint("use another one: turnup backup list"))
 }
 
+#[cfg(test)]
+mod store_tests;
 #[cfg(test)]
 mod tests;

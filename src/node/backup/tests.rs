@@ -4,8 +4,8 @@
 use super::*;
 
 /// Programs that answer as etcd 3.6 does; a snapshot is a file with some words.
-struct Fake {
-    dir: tempfile::TempDir,
+pub(super) struct Fake {
+    pub(super) dir: tempfile::TempDir,
     ctl: String,
     utl: String,
 }
@@ -34,7 +34,7 @@ fn script(dir: &Path, name: &str, text: &str) -> String {
 }
 
 impl Fake {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let [ctl, utl] =
             [("etcdctl", ETCDCTL), ("etcdutl", ETCDUTL)].map(|(name, text)| script(dir.path(), name, text));
@@ -45,13 +45,24 @@ impl Fake {
         EtcdPrograms { etcdctl: &self.ctl, etcdutl: &self.utl }
     }
 
-    fn place(&self) -> BackupPlace {
+    pub(super) fn place(&self) -> BackupPlace {
         let directory = self.dir.path().join("deep/backups");
-        BackupPlace { directory, cluster: "kube".into(), host: "h0".into(), kubernetes_version: "1.36.3".into() }
+        BackupPlace {
+            directory,
+            cluster: "kube".into(),
+            host: "h0".into(),
+            kubernetes_version: "1.36.3".into(),
+            given: self.dir.path().join("given"),
+            private: self.dir.path().to_owned(),
+        }
     }
 
-    fn take(&self, recent: usize) -> Result<TakenBackup> {
-        let subject = BackupSubject { cluster_id: "abcd".into(), reason: "request".into() };
+    pub(super) fn take(&self, recent: usize) -> Result<TakenBackup> {
+        self.take_for(recent, Vec::new())
+    }
+
+    fn take_for(&self, recent: usize, recipients: Vec<String>) -> Result<TakenBackup> {
+        let subject = BackupSubject { cluster_id: "abcd".into(), reason: "request".into(), recipients };
         self.place().take(&self.programs(), &subject, Retention { recent, daily: 0 })
     }
 }
@@ -135,4 +146,41 @@ fn a_backup_that_etcd_reads_otherwise_is_refused() {
     script(fake.dir.path(), "etcdutl", &ETCDUTL.replace("4711", "4712"));
     let error = fake.place().verify(&fake.programs(), &name).unwrap_err().render();
     assert!(error.contains("is not what its manifest says") && error.contains("revision 4712"), "{error}");
+}
+
+#[test]
+fn with_recipients_it_is_encrypted_and_signed_and_takes_the_clusters_keys_along() {
+    let fake = Fake::new();
+    let place = fake.place();
+    let plain = fake.take(5).unwrap().backup.name;
+    let (recipient, identity) = encryption::tests::new_key(fake.dir.path(), "key");
+    let (key, public_key) = signature::tests::new_pair();
+    let mut keys = Vec::new();
+    encrypt(std::slice::from_ref(&recipient), &b"a key"[..], &mut keys).unwrap();
+    fs_err::create_dir(&place.given).unwrap();
+    fs_err::write(place.given.join(layout::BACKUP_KEY), key).unwrap();
+    fs_err::write(place.given.join(layout::BACKUP_CLUSTER), keys).unwrap();
+    let taken = fake.take_for(5, vec![recipient]).unwrap();
+    let name = taken.backup.name;
+    assert!(name.ends_with("-h0.age.tar"), "{name}");
+    assert_eq!(names_in(&place.directory).len(), 3, "nothing half, and nothing plain");
+    let listed: Vec<String> = place.list().unwrap().backups.into_iter().map(|backup| backup.name).collect();
+    assert_eq!(listed, [plain.as_str(), &name], "both kinds are known");
+    let path = place.directory.join(&name);
+    let trust = TrustedSigner { public_key: Some(public_key), unsigned: false };
+    trust.require(&name, &inspect(&path).unwrap()).unwrap();
+    let identities = Identities::read(&identity).unwrap();
+    let mut out = Vec::new();
+    extract(&path, Some(&identities), &mut out).unwrap();
+    assert_eq!(
+        (out.as_slice(), read_directory(&path, &identities).unwrap()),
+        (&b"all of etcd\n"[..], b"a key".to_vec())
+    );
+    let refused = place.verify(&fake.programs(), &name).unwrap_err().render();
+    assert!(refused.contains("is encrypted"), "{refused}");
+    assert!(read_directory(&place.directory.join(&plain), &identities).is_err());
+    let deleted = fake.take(1).unwrap().deleted;
+    assert_eq!(deleted, [plain, name], "retention knows both");
+    assert!(fake.take_for(1, vec!["age1wrong".into()]).is_err());
+    assert_eq!(names_in(&place.directory).len(), 2);
 }

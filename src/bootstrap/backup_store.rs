@@ -1,0 +1,57 @@
+//! What hosts are told of the store of their backups: the settings, and the key in the file that
+//! they name.
+
+use zeroize::Zeroizing;
+
+use crate::cluster::{Cluster, S3Settings};
+use crate::error::{Context as _, Error, Result};
+use crate::input;
+use crate::node::backup::BackupStore;
+
+/// As JSON, with the key; none where backups stay on the hosts.
+pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
+    let Some(s3) = cluster.settings.backup.as_ref().and_then(|backup| backup.s3.as_ref()) else { return Ok(None) };
+    let (name, setting) = (&s3.credentials_file, S3Settings::CREDENTIALS);
+    let text = input::read_text(&cluster.work_dir.join(name), input::KEYS).map(Zeroizing::new).map_err(|error| {
+        Error::config(format!("{setting}: {name} cannot be read")).source(error).hint("turnup config check")
+    })?;
+    let (access_key, secret_key) = parse(&text).ok_or_else(|| {
+        Error::config(format!("{setting}: {name} has no access key"))
+            .evidence("expected the lines access_key_id = … and secret_access_key = …")
+            .hint("turnup config check")
+    })?;
+    let prefix = s3.prefix.trim_matches('/');
+    let store = BackupStore {
+        endpoint: s3.endpoint.clone(),
+        bucket: s3.bucket.clone(),
+        region: s3.region.clone(),
+        prefix: if prefix.is_empty() { String::new() } else { format!("{prefix}/") },
+        path_style: s3.path_style,
+        access_key,
+        secret_key,
+    };
+    serde_json::to_string(&store).map(Some).context("cannot write JSON")
+}
+
+/// The first key of a file of credentials. Clients write a word of their own before both names.
+fn parse(text: &str) -> Option<(String, String)> {
+    let value = |wanted: &str| {
+        let lines = text.lines().filter_map(|line| line.split_once('='));
+        let mut found =
+            lines.filter(|(name, _)| name.trim().ends_with(wanted)).map(|(_, value)| value.trim().to_owned());
+        found.find(|value| !value.is_empty())
+    };
+    value("access_key_id").zip(value("secret_access_key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_key_counts() {
+        let text = "[default]\r\nmy_access_key_id = AK1\r\nsecret_access_key=s=1\n[b]\naccess_key_id=AK2\n";
+        assert_eq!(parse(text), Some(("AK1".to_owned(), "s=1".to_owned())));
+        assert_eq!(parse("access_key_id = AK1"), None);
+    }
+}

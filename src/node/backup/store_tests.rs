@@ -1,0 +1,161 @@
+//! A store that is moto's server, whose S3 is that which tests of other projects use; without moto
+//! these tests say so and pass.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// The server, which ends with the test.
+struct Moto {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Moto {
+    fn start() -> Option<Self> {
+        let python = std::env::var("TURNUP_MOTO_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let is_there = Command::new(&python).args(["-m", "moto.server", "--help"]).output();
+        if !is_there.is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: {python} has no moto server (pip install 'moto[server]', TURNUP_MOTO_PYTHON)");
+            return None;
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let args =
+            ["-m".to_owned(), "moto.server".into(), "-H".into(), "127.0.0.1".into(), "-p".into(), port.to_string()];
+        let child = Command::new(python).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let moto = Self { child, port };
+        let since = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(since.elapsed().as_secs() < 60, "moto does not listen");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some(moto)
+    }
+
+    fn store(&self, bucket: &str) -> BackupStore {
+        BackupStore {
+            endpoint: format!("http://127.0.0.1:{}", self.port),
+            bucket: bucket.into(),
+            region: "us-east-1".into(),
+            prefix: "etcd/".into(),
+            path_style: true,
+            access_key: "AKIDEXAMPLE".into(),
+            secret_key: "do-not-show".into(),
+        }
+    }
+
+    fn make_bucket(&self, name: &str) {
+        ureq::put(format!("http://127.0.0.1:{}/{name}", self.port)).send_empty().unwrap();
+    }
+}
+
+#[test]
+fn a_bucket_takes_lists_reads_and_deletes_what_is_ours() {
+    let Some(moto) = Moto::start() else { return };
+    moto.make_bucket("safe");
+    let (store, dir) = (moto.store("safe"), tempfile::tempdir().unwrap());
+    let path = dir.path().join("b");
+    let bytes: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+    fs_err::write(&path, &bytes).unwrap();
+    for name in ["kube-1.tar", "kube-2.tar", "other-1.tar"] {
+        store.put(name, &path).unwrap();
+    }
+    let names = |begin: &str| -> Vec<String> { store.list(begin).unwrap().into_iter().map(|one| one.name).collect() };
+    assert_eq!(names("kube-"), ["kube-1.tar", "kube-2.tar"]);
+    assert_eq!(store.list("kube-").unwrap()[0].bytes, 400_000);
+    let mut found = store.read_part("kube-1.tar", 0, 300_000).unwrap();
+    found.extend(store.read_part("kube-1.tar", 300_000, 300_000).unwrap());
+    assert_eq!(found, bytes);
+    assert!(store.read_part("kube-1.tar", 400_000, 10).unwrap().is_empty(), "behind its end");
+    store.delete("kube-1.tar").unwrap();
+    assert_eq!(names("kube-"), ["kube-2.tar"]);
+    let missing = store.read_part("kube-1.tar", 0, 10).unwrap_err().render();
+    assert!(missing.contains("NoSuchKey"), "{missing}");
+    let nowhere = moto.store("nowhere").put("kube-1.tar", &path).unwrap_err().render();
+    assert!(nowhere.contains("NoSuchBucket") && nowhere.contains("make the bucket"), "{nowhere}");
+    assert!(!format!("{store:?}{missing}{nowhere}").contains("do-not-show"));
+    assert!(!format!("{missing}{nowhere}").contains("X-Amz"), "no signed address is shown");
+}
+
+#[test]
+fn hosts_copy_what_is_missing_and_retention_applies_there() {
+    let Some(moto) = Moto::start() else { return };
+    let fake = tests::Fake::new();
+    let place = fake.place();
+    let early = fake.take(5).unwrap();
+    assert_eq!(early.stored, None);
+    fs_err::create_dir(&place.given).unwrap();
+    let store = moto.store("safe");
+    fs_err::write(place.given.join(layout::BACKUP_STORE), serde_json::to_vec(&store).unwrap()).unwrap();
+    // Without the bucket the backup is on the host all the same, and says what to do.
+    let taken = fake.take(5).unwrap();
+    let error = taken.stored.unwrap().error().unwrap().render();
+    assert!(error.contains("NoSuchBucket") && error.contains("the backup is on the host"), "{error}");
+    assert!(place.list().unwrap().stored.unwrap().problem.unwrap().contains("NoSuchBucket"));
+
+    moto.make_bucket("safe");
+    let foreign = ["kube-20200101T000000Z-h1.tar", "kube2-20200101T000000Z-h0.tar", "kube-notes"];
+    let file = fake.dir.path().join("etcdctl");
+    for name in foreign {
+        store.put(name, Path::new(&file)).unwrap();
+    }
+    let last = fake.take(5).unwrap();
+    let names = [early.backup.name, taken.backup.name, last.backup.name];
+    let outcome = last.stored.unwrap();
+    assert_eq!((outcome.error().is_none(), outcome.copied.len()), (true, 3), "also those of before: {outcome:?}");
+    let stored = place.list().unwrap().stored.unwrap().backups;
+    let found: Vec<&str> = stored.iter().map(|(_, object)| object.name.as_str()).collect();
+    assert_eq!(found, [foreign[0], &names[0], &names[1], &names[2]], "of this cluster, of every host");
+    // The store has what the host has lost.
+    fs_err::remove_file(place.directory.join(&names[1])).unwrap();
+    let engine = base64::engine::general_purpose::STANDARD;
+    assert!(engine.decode(place.part(&names[1], 0).unwrap()).unwrap().starts_with(b"manifest.json"));
+    assert!(place.part(foreign[2], 0).is_err(), "no backup");
+
+    let outcome = fake.take(1).unwrap().stored.unwrap();
+    assert_eq!((outcome.copied.len(), outcome.deleted), (1, names.to_vec()));
+    let left: Vec<String> = store.list("").unwrap().into_iter().map(|object| object.name).collect();
+    assert!(left.len() == 4 && foreign.iter().all(|name| left.iter().any(|one| one == name)), "{left:?}");
+}
+
+#[test]
+fn every_refusal_names_the_way_out() {
+    let store = BackupStore {
+        endpoint: "https://s3.example.com".into(),
+        bucket: "safe".into(),
+        region: "eu".into(),
+        prefix: String::new(),
+        path_style: false,
+        access_key: "AK".into(),
+        secret_key: "do-not-show".into(),
+    };
+    let refusal = |status, code: &str| {
+        let text = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message></Error>");
+        store.refusal("copying b", status, &text).render()
+    };
+    for (status, code, way) in [
+        (403, "AccessDenied", "allow this key"),
+        (403, "InvalidAccessKeyId", "credentials_file"),
+        (403, "RequestTimeTooSkewed", "clock"),
+        (404, "NoSuchBucket", "make the bucket"),
+        (400, "AuthorizationHeaderMalformed", "phase2.backup.s3.region"),
+        (507, "XMinioStorageFull", "make room in the store"),
+    ] {
+        let said = refusal(status, code);
+        assert!(said.contains(way) && said.contains(code) && !said.contains("do-not-show"), "{said}");
+    }
+    let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let nowhere = BackupStore { endpoint: format!("http://127.0.0.1:{down}"), path_style: true, ..store };
+    let error = nowhere.list("").unwrap_err().render();
+    assert!(error.contains("cannot be reached") && !error.contains("X-Amz"), "{error}");
+}
