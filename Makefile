@@ -87,9 +87,7 @@ test-upgrade: ## From one minor version of Kubernetes to the next, with drains a
 test-rotate: ## Every keyset rotated on real hosts under requests, with a kill in the middle; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_rotate
 test-backup: ## Backups of etcd, a bucket for them, and the way back to one by hand, on real hosts; needs root
-	python3 -m venv target/moto
-	target/moto/bin/pip install --quiet 'moto[server]==5.2.5'
-	TURNUP_MOTO_PYTHON=$(CURDIR)/target/moto/bin/python cargo test --locked --all-features --lib -- --ignored backup::store
+	cargo test --locked --all-features --lib -- --ignored backup::store
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_backup
 test-heal: ## Lost members, hosts and disks of the control plane, and what comes back by itself, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --include-ignored --test-threads=1 cluster_disk cluster_members cluster_ha

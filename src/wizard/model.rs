@@ -76,7 +76,7 @@ pub(super) struct Model {
     pub(super) history: History,
     /// Counts the changes of answers, those that are taken back too.
     pub(super) revision: u64,
-    /// What searching looks through, made before the first screen: opening the search must not wait.
+    /// What searching looks through, made before the first screen so that `/` does not wait.
     pub(super) index: Arc<Index>,
     /// The lines of the open menu.
     pub(super) rows: Vec<Row>,

@@ -270,7 +270,7 @@ impl Entry {
             () if in_value() => Fit::Value,
             () if self.help.contains(text) => Fit::Help,
             () if !word.may_resemble() => return None,
-            // Who misspells a word gets its first letter right; this keeps the rest from resembling.
+            // A misspelt word has its first letter right; this keeps the rest from resembling.
             () if word.is_like(&self.prompt) => Fit::LikePrompt,
             () if word.is_like(&self.name) => Fit::LikeName,
             () => return menus,
