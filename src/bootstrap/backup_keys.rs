@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::cluster::{BackupSettings, Cluster, SSH_KEY};
 use crate::error::{Context as _, Error, Result};
-use crate::node::backup::{LONGEST_DIRECTORY, TrustedSigner, encrypt};
+use crate::node::backup::{LONGEST_DIRECTORY, TrustedSigner, append, encrypt};
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
 
@@ -67,11 +67,7 @@ fn files(cluster: &Cluster) -> Result<Vec<(String, Vec<u8>)>> {
 fn pack(cluster: &Cluster) -> Result<Zeroizing<Vec<u8>>> {
     let mut tar = tar::Builder::new(Vec::new());
     for (path, bytes) in files(cluster)? {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(bytes.len() as u64);
-        header.set_mode(0o600);
-        header.set_entry_type(tar::EntryType::Regular);
-        tar.append_data(&mut header, path, bytes.as_slice())?;
+        append(&mut tar, &path, bytes.len() as u64, bytes.as_slice())?;
     }
     let packed = Zeroizing::new(tar.into_inner()?);
     if packed.len() as u64 > LONGEST_DIRECTORY / 2 {

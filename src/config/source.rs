@@ -74,22 +74,20 @@ impl TreeSource {
 
     /// The content of one text file.
     pub fn read_text(&self, path: &str) -> Result<String> {
-        String::from_utf8(self.read(path)?.into_owned())
-            .map_err(|error| Error::new(Class::Config, format!("{path} is not UTF-8 text")).source(error))
+        text_of(path, self.read(path)?)
     }
 
     /// What a text file says. One inside the binary is parsed once: a forecast asks hundreds of
     /// times.
     pub fn parse<T: Any + Send + Sync>(&self, path: &str, parse: impl Fn(&str) -> Result<T>) -> Result<Arc<T>> {
-        let key = match self.read(path)? {
-            Cow::Borrowed(bytes) => (bytes.as_ptr() as usize, TypeId::of::<T>()),
-            Cow::Owned(_) => return parse(&self.read_text(path)?).map(Arc::new),
-        };
+        let bytes = self.read(path)?;
+        let Cow::Borrowed(embedded) = bytes else { return parse(&text_of(path, bytes)?).map(Arc::new) };
+        let key = (embedded.as_ptr() as usize, TypeId::of::<T>());
         let known = PARSED.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(known) = known.and_then(|known| known.downcast().ok()) {
             return Ok(known);
         }
-        let parsed = Arc::new(parse(&self.read_text(path)?)?);
+        let parsed = Arc::new(parse(&text_of(path, bytes)?)?);
         PARSED.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::<T>::clone(&parsed));
         Ok(parsed)
     }
@@ -161,6 +159,11 @@ impl kconfig::Files for TreeSource {
         names.dedup();
         Ok(names)
     }
+}
+
+fn text_of(path: &str, bytes: Cow<'static, [u8]>) -> Result<String> {
+    String::from_utf8(bytes.into_owned())
+        .map_err(|error| Error::new(Class::Config, format!("{path} is not UTF-8 text")).source(error))
 }
 
 fn embedded_file(path: &str) -> Option<&'static [u8]> {

@@ -42,13 +42,13 @@ impl Forecast {
             later.push(values);
         }
         // The other values of all settings: the next one of each.
-        while later.iter().any(|values| !values.is_empty()) {
+        loop {
             let round: Vec<Trial> = later.iter_mut().filter_map(|values| search.next_right(values)).collect();
-            if !round.is_empty() {
-                search.try_together(&round);
+            if round.is_empty() {
+                return Ok(search.origins);
             }
+            search.try_together(&round);
         }
-        Ok(search.origins)
     }
 
     /// The same node in another forecast with these hosts, which may have given it another name.

@@ -36,6 +36,17 @@ pub(crate) struct LastBackup {
     pub age_seconds: i64,
 }
 
+impl LastBackup {
+    fn of(name: String, host: String, time: Timestamp, now: Timestamp) -> Self {
+        Self { name, host, time, age_seconds: now.duration_since(time).as_secs() }
+    }
+
+    /// Older than two intervals: the next one should long be there.
+    fn is_late(&self, interval: Duration) -> bool {
+        self.age_seconds > i64::try_from(interval.as_secs()).unwrap_or(i64::MAX).saturating_mul(2)
+    }
+}
+
 /// Asks the control-plane hosts; nothing where no backups are taken, or no host was handed over.
 pub(super) fn ask(cluster: &Cluster) -> Result<(Option<BackupStatus>, Vec<Gap>)> {
     let Some(settings) = &cluster.settings.backup else { return Ok((None, Vec::new())) };
@@ -61,20 +72,10 @@ pub(super) fn ask(cluster: &Cluster) -> Result<(Option<BackupStatus>, Vec<Gap>)>
         }
     }
     let now = Timestamp::now();
-    let last = newest.map(|backup| LastBackup {
-        age_seconds: now.duration_since(backup.time).as_secs(),
-        name: backup.name,
-        host: backup.host,
-        time: backup.time,
-    });
+    let last = newest.map(|backup| LastBackup::of(backup.name, backup.host, backup.time, now));
     let mut status = judge(last, &failed, settings.interval);
     if settings.s3.is_some() {
-        let stored = stored.map(|(time, name, host)| LastBackup {
-            age_seconds: now.duration_since(time).as_secs(),
-            name,
-            host,
-            time,
-        });
+        let stored = stored.map(|(time, name, place)| LastBackup::of(name, place, time, now));
         status.warnings.extend(judge_store(stored.as_ref(), problem.as_deref(), settings.interval));
         status.stored = stored;
     }
@@ -83,27 +84,25 @@ pub(super) fn ask(cluster: &Cluster) -> Result<(Option<BackupStatus>, Vec<Gap>)>
 
 /// What is wrong with the copies in the store; nothing where all is well.
 fn judge_store(last: Option<&LastBackup>, problem: Option<&str>, interval: Duration) -> Option<String> {
-    let most = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX).saturating_mul(2);
     match (problem, last) {
         (Some(problem), _) => Some(format!("the store does not tell: {problem}")),
         (None, None) => Some("the store has none yet: turnup backup now".to_owned()),
-        (None, Some(last)) if last.age_seconds > most => {
+        (None, Some(last)) if last.is_late(interval) => {
             Some("the last one in the store is older than two intervals: turnup backup now".to_owned())
         }
         (None, Some(_)) => None,
     }
 }
 
-/// One that is older than two intervals is late: the next one should long be there.
+/// What is wrong with those on the hosts.
 fn judge(last: Option<LastBackup>, failed: &[String], interval: Duration) -> BackupStatus {
-    let most = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX).saturating_mul(2);
     let mut warnings: Vec<String> = failed
         .iter()
         .map(|host| format!("the last try on {host} failed; see there: journalctl --unit turnup-backup"))
         .collect();
     match &last {
         None => warnings.push("there is none yet: turnup backup now".to_owned()),
-        Some(last) if last.age_seconds > most => {
+        Some(last) if last.is_late(interval) => {
             warnings.push("the last one is older than two intervals: turnup backup now".to_owned());
         }
         Some(_) => {}

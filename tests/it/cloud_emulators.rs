@@ -236,7 +236,7 @@ fn aws_lives_in_an_emulator() {
     let provider = build_provider(AWS);
     let dir = tempfile::tempdir().unwrap();
     side_by_side("aws", |name, config| {
-        let mut moto = Command::new(moto().join("python"));
+        let mut moto = moto();
         moto.arg(data("emulators/aws.py"));
         let emulator = Emulator::listen(moto, &[], &[]);
         let module = Module::new("aws", "aws", &provider, config, aws_environment(&emulator, dir.path()));

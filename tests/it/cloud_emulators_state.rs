@@ -52,24 +52,19 @@ fn lives(test_env: &TestEnv, place: &[&str], told: &str, mut lock: impl FnMut(bo
     test_env.ok(&["down", "--yes"]);
 }
 
-/// An emulator of Amazon's APIs from Python's registry, installed once: the directory of its
-/// programs.
-pub(crate) fn moto() -> PathBuf {
-    let dir = cache().join("turnup-providers/moto-5.2.5");
-    let programs = dir.join("bin");
-    if !programs.join("moto_server").exists() {
-        assert!(Command::new("python3").args(["-m", "venv"]).arg(&dir).status().unwrap().success());
-        let pip = ["install", "--quiet", "moto[server]==5.2.5"];
-        assert!(Command::new(programs.join("pip")).args(pip).status().unwrap().success());
-    }
-    programs
+/// A Python that has an emulator of Amazon's APIs.
+pub(crate) fn moto() -> Command {
+    let python = reference::Python::with_moto().unwrap();
+    let mut command = Command::new(python.program());
+    command.env("PYTHONPATH", python.packages());
+    command
 }
 
 #[test]
 #[ignore = "a part of make test-clouds"]
 fn a_state_lives_in_s3() {
     each_program(|program| {
-        let emulator = Emulator::listen(Command::new(moto().join("moto_server")), &["-p"], &[]);
+        let emulator = Emulator::listen(moto(), &["-m", "moto.server", "-p"], &[]);
         let address = format!("http://127.0.0.1:{}", emulator.port);
         ureq::put(format!("{address}/states")).header("Authorization", SIGNED).send_empty().unwrap();
         let test_env = program.test_env().with_env("AWS_ACCESS_KEY_ID", "k").with_env("AWS_SECRET_ACCESS_KEY", "s");

@@ -1,6 +1,6 @@
 //! The Python packages that tests call: pytest, which the kernel's own suites are written for,
-//! kconfiglib, and a validator of JSON Schema that is not ours. From the package index, by name and
-//! version, into a directory of their own in the cache.
+//! kconfiglib, a validator of JSON Schema that is not ours, and moto. From the package index, by
+//! name and version, into a directory of their own in the cache.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +10,8 @@ use crate::{Missing, program};
 
 /// The versions that results were compared with.
 const PACKAGES: [&str; 3] = ["pytest==8.4.2", "kconfiglib==14.1.0", "jsonschema==4.25.1"];
+/// An emulator of Amazon's APIs, which only a few tests need.
+const MOTO: [&str; 1] = ["moto[server]==5.2.5"];
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// A Python that knows these packages.
@@ -22,10 +24,19 @@ pub struct Python {
 impl Python {
     /// From the cache, or installed into it.
     pub fn get() -> Result<Self, Missing> {
+        Self::with(&PACKAGES)
+    }
+
+    /// The same with moto: `python -m moto.server`.
+    pub fn with_moto() -> Result<Self, Missing> {
+        Self::with(&MOTO)
+    }
+
+    fn with(named: &[&str]) -> Result<Self, Missing> {
         let program = program("python3")?;
-        let packages = Making::begin()?.directory(&format!("python/{}", PACKAGES.join("+")), |made| {
+        let packages = Making::begin()?.directory(&format!("python/{}", named.join("+")), |made| {
             let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--target"];
-            let args = pip.iter().copied().chain([made.to_str().unwrap()]).chain(PACKAGES);
+            let args = pip.iter().copied().chain([made.to_str().unwrap()]).chain(named.iter().copied());
             let run = duct::cmd("python3", args).stdin_null().stdout_null().stderr_capture().unchecked();
             let handle = run.start().map_err(|error| Missing::new(error.to_string()))?;
             let Some(output) = handle.wait_timeout(LIMIT).unwrap() else {
@@ -37,7 +48,7 @@ impl Python {
             }
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             let last = said.lines().rfind(|line| line.starts_with("ERROR")).unwrap_or(said.trim()).to_owned();
-            Err(Missing::new(format!("pip cannot install {}: {last}", PACKAGES.join(" "))))
+            Err(Missing::new(format!("pip cannot install {}: {last}", named.join(" "))))
         })?;
         // What is called python3 may be a script that looks for one, which has no part in what is
         // measured.

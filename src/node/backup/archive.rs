@@ -83,7 +83,8 @@ const fn snapshot_name(manifest: &BackupManifest) -> &'static str {
     if manifest.encrypted.is_some() { ENCRYPTED_SNAPSHOT } else { SNAPSHOT }
 }
 
-fn append(tar: &mut tar::Builder<&mut AtomicFile>, name: &str, size: u64, source: impl Read) -> io::Result<()> {
+/// Adds a file for its owner's eyes only.
+pub(crate) fn append(tar: &mut tar::Builder<impl Write>, name: &str, size: u64, source: impl Read) -> io::Result<()> {
     let mut header = tar::Header::new_gnu();
     header.set_size(size);
     header.set_mode(0o600);
@@ -200,13 +201,13 @@ fn require_part(
 /// Reads an archive to its end and writes its snapshot to `out`, decrypted; an error where it is
 /// not the one that the manifest names.
 pub(crate) fn extract(path: &Path, identities: Option<&Identities>, out: &mut dyn Write) -> Result<SignedManifest> {
+    let Some(encrypted) = read_manifest(path)?.encrypted else {
+        return read(path, &mut |_, entry| copy(entry, out));
+    };
     // What is damaged is told from what is of another key by its digest.
     let signed = inspect(path)?;
     let manifest = &signed.manifest;
-    let Some(encrypted) = &manifest.encrypted else {
-        return read(path, &mut |_, entry| copy(entry, out));
-    };
-    let identities = identities.ok_or_else(|| needs_identity(path, encrypted))?;
+    let identities = identities.ok_or_else(|| needs_identity(path, &encrypted))?;
     let mut archive = tar::Archive::new(fs_err::File::open(path)?);
     let entry = find(path, &mut archive, ENCRYPTED_SNAPSHOT)?;
     let mut plain = identities.decrypt(&path.display().to_string(), &encrypted.recipients, entry)?;

@@ -11,10 +11,9 @@ use zeroize::Zeroizing;
 use crate::error::{Error, Result};
 use crate::input;
 
-/// Nothing, or what is wrong with this public key.
-pub(crate) fn judge_recipient(text: &str) -> Result<(), String> {
-    text.parse::<age::x25519::Recipient>()
-        .map(drop)
+/// A public key, or what is wrong with it.
+fn parse_recipient(text: &str) -> Result<age::x25519::Recipient, String> {
+    text.parse()
         .map_err(|why| format!("`{text}` is no public key of age ({why}); expected age1…, as age-keygen prints it"))
 }
 
@@ -22,9 +21,7 @@ pub(crate) fn judge_recipient(text: &str) -> Result<(), String> {
 /// back unflushed, because what writes lines of text pads the last one then.
 pub(crate) fn encrypt<W: Write>(recipients: &[String], mut source: impl Read, out: W) -> Result<W> {
     let keys = recipients.iter().map(|text| {
-        judge_recipient(text)
-            .map_err(|why| Error::config(why).hint("turnup config set phase2.backup.recipients=KEY"))?;
-        text.parse().map_err(|why| Error::config(format!("{text}: {why}")))
+        parse_recipient(text).map_err(|why| Error::config(why).hint("turnup config set phase2.backup.recipients=KEY"))
     });
     let keys: Vec<age::x25519::Recipient> = keys.collect::<Result<_>>()?;
     let encryptor = Encryptor::with_recipients(keys.iter().map(|key| key as &dyn Recipient));
@@ -142,7 +139,7 @@ pub(super) mod tests {
             assert!(error.contains("--identity") && !error.contains("WRONG"), "{error}");
         }
         assert!(Identities::read(&dir.path().join("none")).is_err());
-        assert!(judge_recipient("age1qqqq").is_err() && judge_recipient("ssh-ed25519 AAAA").is_err());
-        judge_recipient(&new_key(dir.path(), "k").0).unwrap();
+        assert!(parse_recipient("age1qqqq").is_err() && parse_recipient("ssh-ed25519 AAAA").is_err());
+        parse_recipient(&new_key(dir.path(), "k").0).unwrap();
     }
 }

@@ -35,11 +35,14 @@ use super::layout;
 use super::node_config::{BACKUP_SERVICE, NodeConfig};
 use super::systemd;
 
-pub(crate) use archive::{ArchiveContent, LONGEST_DIRECTORY, extract, inspect, needs_identity, read_directory, write};
+pub(crate) use archive::{
+    ArchiveContent, LONGEST_DIRECTORY, append, extract, inspect, needs_identity, read_directory, write,
+};
 pub(crate) use encryption::{Identities, encrypt};
 pub(crate) use manifest::{BackupManifest, EncryptedPart, EncryptedParts};
 pub(crate) use retention::Retention;
 pub(crate) use signature::{SignedManifest, TrustedSigner, fingerprint};
+use store::HostFiles;
 pub(crate) use store::{BackupStore, StoreOutcome, StoredList};
 
 /// How long another backup of this host may take.
@@ -333,24 +336,23 @@ impl BackupPlace {
         let key = self.given(layout::BACKUP_KEY, input::KEYS)?.map(Zeroizing::new);
         let key = key.as_deref().and_then(|key| std::str::from_utf8(key).ok());
         let directory = self.given(layout::BACKUP_CLUSTER, LONGEST_DIRECTORY)?.filter(|_| is_encrypted);
-        let path = self.directory.join(&name);
-        let mut content = ArchiveContent { manifest: &manifest, snapshot: &snapshot, directory: None, key };
-        if is_encrypted {
-            let sealed = Self::scratch(&self.directory)?;
-            let sealed = (sealed.path().join(archive::SNAPSHOT), sealed);
-            let encrypted = self.encrypt(&subject.recipients, &snapshot, &sealed.0, directory.as_deref())?;
-            manifest.encrypted = Some(encrypted);
-            content = ArchiveContent { manifest: &manifest, snapshot: &sealed.0, directory: directory.as_deref(), key };
-            write(&path, &content)?;
-        } else {
-            write(&path, &content)?;
+        let directory = directory.as_deref();
+        let sealed = is_encrypted.then(|| Self::scratch(&self.directory)).transpose()?;
+        let mut content = snapshot.clone();
+        if let Some(sealed) = &sealed {
+            content = sealed.path().join(archive::SNAPSHOT);
+            manifest.encrypted = Some(self.encrypt(&subject.recipients, &snapshot, &content, directory)?);
         }
-        drop(scratch);
+        let content = ArchiveContent { manifest: &manifest, snapshot: &content, directory, key };
+        write(&self.directory.join(&name), &content)?;
+        drop((scratch, sealed));
         let (found, others) = self.names()?;
         let deleted = self.delete_superseded(&found, retention)?;
         let found: Vec<NamedTime> = found.into_iter().filter(|(_, name)| !deleted.contains(name)).collect();
         let stored = self.store()?.map(|store| {
-            store.copy_missing(&self.begin(), &self.directory, &found, retention, &|name| self.time_of(name))
+            let (begin, time_of) = (self.begin(), |name: &str| self.time_of(name));
+            let host = HostFiles { begin: &begin, directory: &self.directory, found: &found, time_of: &time_of };
+            store.copy_missing(&host, retention)
         });
         Ok(TakenBackup { backup: self.listed(time, name)?, deleted, others, stored })
     }

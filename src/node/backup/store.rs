@@ -3,6 +3,7 @@
 //!
 //! What is signed stands in the address, so no address is ever shown.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -21,6 +22,10 @@ use super::retention::Retention;
 const GOOD: Duration = Duration::from_mins(15);
 /// The longest list or error that is read.
 const LONGEST: u64 = 8 << 20;
+
+const WRONG_CERTIFICATE: &str =
+    "its certificate has to be of a public authority, and for the name in phase2.backup.s3.endpoint";
+const OUT_OF_REACH: &str = "is it reachable from control-plane hosts?";
 
 static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
     ureq::Agent::config_builder()
@@ -109,6 +114,18 @@ impl StoreOutcome {
 /// When a backup of this name was taken; none where it is of another party.
 type TimeOf<'a> = &'a dyn Fn(&str) -> Option<Timestamp>;
 
+/// The backups on the disk of a host.
+pub(super) struct HostFiles<'a> {
+    /// How the names of its cluster's backups begin.
+    pub begin: &'a str,
+    /// Where they are.
+    pub directory: &'a Path,
+    /// With their times.
+    pub found: &'a [(Timestamp, String)],
+    /// Which objects of the store are its own.
+    pub time_of: TimeOf<'a>,
+}
+
 impl BackupStore {
     /// What begins so and is a backup, the oldest first.
     fn find(&self, begin: &str, time_of: TimeOf<'_>) -> Result<Vec<(Timestamp, StoredObject)>> {
@@ -127,51 +144,38 @@ impl BackupStore {
         StoredList { place: self.shown(), backups, problem }
     }
 
-    /// Copies what of a host is in this directory and missing here, and then deletes what is
-    /// superseded here. Both are only what `time_of` knows.
-    pub(super) fn copy_missing(
-        &self,
-        begin: &str,
-        directory: &Path,
-        local: &[(Timestamp, String)],
-        retention: Retention,
-        time_of: TimeOf<'_>,
-    ) -> StoreOutcome {
+    /// Copies what of a host is missing here, and then deletes what is superseded here.
+    pub(super) fn copy_missing(&self, host: &HostFiles<'_>, retention: Retention) -> StoreOutcome {
         let mut outcome = StoreOutcome { place: self.shown(), copied: Vec::new(), deleted: Vec::new(), problem: None };
-        if let Err(error) = self.try_copy(begin, directory, local, retention, time_of, &mut outcome) {
+        if let Err(error) = self.try_copy(host, retention, &mut outcome) {
             let next = error.next().map(str::to_owned);
             outcome.problem = Some((error.message().to_owned(), error.evidence_lines().to_vec(), next));
         }
         outcome
     }
 
-    fn try_copy(
-        &self,
-        begin: &str,
-        directory: &Path,
-        local: &[(Timestamp, String)],
-        retention: Retention,
-        time_of: TimeOf<'_>,
-        outcome: &mut StoreOutcome,
-    ) -> Result<()> {
-        let there = self.find(begin, time_of)?;
+    fn try_copy(&self, host: &HostFiles<'_>, retention: Retention, outcome: &mut StoreOutcome) -> Result<()> {
+        let there = self.find(host.begin, host.time_of)?;
         let is_there = |name: &str, path: &Path| {
             let bytes = fs_err::metadata(path).map(|metadata| metadata.len()).ok();
             there.iter().any(|(_, object)| object.name == name && Some(object.bytes) == bytes)
         };
         // The newest first: the one that counts, should the connection break.
-        for (_, name) in local.iter().rev() {
-            let path = directory.join(name);
+        for (_, name) in host.found.iter().rev() {
+            let path = host.directory.join(name);
             if !is_there(name, &path) {
                 self.put(name, &path)?;
                 outcome.copied.push(name.clone());
             }
         }
-        let own = self.find(begin, time_of)?;
-        let gone = retention.superseded(&own.iter().map(|(time, _)| *time).collect::<Vec<_>>());
-        for (_, object) in own.iter().filter(|(time, _)| gone.contains(time)) {
-            self.delete(&object.name)?;
-            outcome.deleted.push(object.name.clone());
+        // All that the host has is there now.
+        let there = there.iter().map(|(time, object)| (*time, &*object.name));
+        let all: BTreeSet<(Timestamp, &str)> =
+            there.chain(host.found.iter().map(|(time, name)| (*time, &**name))).collect();
+        let gone = retention.superseded(&all.iter().map(|(time, _)| *time).collect::<Vec<_>>());
+        for (_, name) in all.iter().filter(|(time, _)| gone.contains(time)) {
+            self.delete(name)?;
+            outcome.deleted.push((*name).to_owned());
         }
         Ok(())
     }
@@ -279,28 +283,19 @@ impl BackupStore {
 
     /// Errors of the library may have the address, which is signed.
     fn unreachable(&self, what: &str, error: ureq::Error) -> Error {
+        let is_tls = |text: &str| {
+            let text = text.to_lowercase();
+            ["certificate", "tls", "handshake"].iter().any(|word| text.contains(word))
+        };
         let (why, hint) = match error {
             ureq::Error::HostNotFound => {
                 ("its name is not known to DNS".to_owned(), "correct phase2.backup.s3.endpoint")
             }
-            ureq::Error::Rustls(why) => (
-                format!("TLS: {why}"),
-                "its certificate has to be of a public authority, and for the name in phase2.backup.s3.endpoint",
-            ),
-            ureq::Error::Timeout(_) => {
-                ("it does not answer in time".to_owned(), "is it reachable from control-plane hosts?")
-            }
-            ureq::Error::Io(why) => {
-                let text = why.to_string();
-                let is_tls = ["certificate", "tls", "handshake"].iter().any(|word| text.to_lowercase().contains(word));
-                let hint = if is_tls {
-                    "its certificate has to be of a public authority, and for the name in phase2.backup.s3.endpoint"
-                } else {
-                    "is it reachable from control-plane hosts?"
-                };
-                (text, hint)
-            }
-            _ => ("the connection fails".to_owned(), "is it reachable from control-plane hosts?"),
+            ureq::Error::Rustls(why) => (format!("TLS: {why}"), WRONG_CERTIFICATE),
+            ureq::Error::Timeout(_) => ("it does not answer in time".to_owned(), OUT_OF_REACH),
+            ureq::Error::Io(why) if is_tls(&why.to_string()) => (why.to_string(), WRONG_CERTIFICATE),
+            ureq::Error::Io(why) => (why.to_string(), OUT_OF_REACH),
+            _ => ("the connection fails".to_owned(), OUT_OF_REACH),
         };
         Error::transient(format!("{what}: {} cannot be reached", self.shown())).evidence(why).hint(hint)
     }

@@ -2,22 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use super::*;
-
-/// The program of the server, from Python's registry, installed once.
-static MOTO: LazyLock<PathBuf> = LazyLock::new(|| {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/moto-5.2.5");
-    let server = dir.join("bin/moto_server");
-    if !server.exists() {
-        duct::cmd!("python3", "-m", "venv", &dir).run().unwrap();
-        duct::cmd!(dir.join("bin/pip"), "install", "--quiet", "moto[server]==5.2.5").run().unwrap();
-    }
-    server
-});
 
 /// The server, which ends with the test.
 struct Moto {
@@ -34,7 +21,9 @@ impl Drop for Moto {
 impl Moto {
     fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let server = duct::cmd!(&*MOTO, "-H", "127.0.0.1", "-p", port.to_string());
+        let python = reference::Python::with_moto().unwrap();
+        let server = duct::cmd!(python.program(), "-m", "moto.server", "-H", "127.0.0.1", "-p", port.to_string());
+        let server = server.env("PYTHONPATH", python.packages());
         let moto = Self { server: server.stdout_null().stderr_null().unchecked().start().unwrap(), port };
         let since = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
