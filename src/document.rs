@@ -7,6 +7,10 @@
 
 mod fields;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,7 +19,7 @@ use crate::error::{Class, Error, Result};
 use crate::json;
 
 pub use fields::Fields;
-use fields::Mistake;
+use fields::{Formats, Mistake};
 
 /// A kind of file. Its type has a field `schema` and refuses unknown fields.
 pub trait Document: Serialize + DeserializeOwned {
@@ -141,24 +145,34 @@ fn divide(schema: &str) -> Option<(&str, u32)> {
 /// without a schema.
 pub fn require_formats(fields: &Fields, shown: &str, text: &str) -> Result<()> {
     let value = serde_json::from_str(text).map_err(|error| Error::precondition(format!("{shown}: {error}")))?;
-    let lines = mistakes(fields, shown, Some(text), &value)?;
+    let lines = mistakes(&fields.parse()?, shown, Some(text), &value)?;
     let Some((first, others)) = lines.split_first() else { return Ok(()) };
     Err(Error::precondition(first).evidence_of(others).hint(format!("remove {shown}: the next run recreates it")))
 }
 
+/// The formats of a document, parsed once in a process: a forecast judges thousands of documents.
+fn formats_of<D: Document>() -> Result<Arc<Formats>> {
+    static KNOWN: LazyLock<Mutex<HashMap<&'static str, Arc<Formats>>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(match known.entry(D::SCHEMA) {
+        Entry::Occupied(entry) => Arc::clone(entry.get()),
+        Entry::Vacant(entry) => Arc::clone(entry.insert(Arc::new(D::fields().parse()?))),
+    })
+}
+
 /// The texts that have not their format, each in a line with its place.
-fn mistakes(fields: &Fields, shown: &str, text: Option<&str>, value: &Value) -> Result<Vec<String>> {
+fn mistakes(formats: &Formats, shown: &str, text: Option<&str>, value: &Value) -> Result<Vec<String>> {
     let line = |Mistake { path, place, why }| {
         let position = text.and_then(|text| json::locate(text, &path)).map(|at| format!(":{at}")).unwrap_or_default();
         format!("{shown}{position}: {place}: {why}")
     };
-    Ok(fields.find_mistakes(value)?.into_iter().map(line).collect())
+    Ok(formats.find_mistakes(value)?.into_iter().map(line).collect())
 }
 
 /// An error that names every text that has not its format: with its line and column when it stands
 /// in this text of a file.
 fn refuse_mistakes<D: Document>(shown: &str, text: Option<&str>, value: &Value) -> Result<()> {
-    let lines = mistakes(&D::fields(), shown, text, value)?;
+    let lines = mistakes(&*formats_of::<D>()?, shown, text, value)?;
     let Some((first, others)) = lines.split_first() else { return Ok(()) };
     let error = Error::new(D::CLASS, first).evidence_of(others);
     let error = error.evidence(format!("it is {}; nothing of it was used", D::WHAT));

@@ -71,7 +71,7 @@ impl AddonSettings {
             others: BTreeMap::new(),
         };
         let fields = serde_json::to_value(&read).context("the settings of addons")?;
-        let all = settings.list().into_iter();
+        let all = settings.list().iter();
         let named =
             all.filter_map(|it| Some((it.name.strip_prefix("phase3.")?.to_owned(), it.json(settings.schema()))));
         read.others = named.filter(|(name, _)| fields.get(name).is_none()).collect();

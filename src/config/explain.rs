@@ -115,14 +115,14 @@ impl Settings {
     /// alter nothing, or make something wrong that was not.
     #[must_use]
     pub fn assume(&self, values: &[(&str, &str)]) -> Option<Self> {
-        let settings = self.evaluated(&self.assumed(values)?);
-        (settings.errors() <= self.errors()).then_some(settings)
+        let config = self.assumed(values)?;
+        Some(self.evaluated(&config, self.judge_no_worse(&config)?))
     }
 
     /// Whether this value would alter something, and make nothing wrong that was not.
     #[must_use]
     pub fn may_be(&self, name: &str, value: &str) -> bool {
-        self.assumed(&[(name, value)]).is_some_and(|config| count_errors(&self.judge_all(&config)) <= self.errors())
+        self.assumed(&[(name, value)]).is_some_and(|config| self.judge_no_worse(&config).is_some())
     }
 
     /// The answers with these values, where they alter something.
@@ -131,19 +131,18 @@ impl Settings {
         for (name, value) in values {
             config.assign(self.schema().find(name).ok()?, value).ok()?;
         }
-        self.is_changed_by(&config).then_some(config)
-    }
-
-    /// Whether any setting has another value there, or counts where it did not.
-    fn is_changed_by(&self, config: &Config<'_>) -> bool {
-        let differs = |symbol: &SymbolId| {
-            !self.has(self.schema().name(*symbol), config.value(*symbol), config.is_written(*symbol))
+        // No setting changes but by one of these that does: one that is not asked has no effect.
+        let differs = |name: &str| {
+            let symbol = self.schema().find(name).ok();
+            symbol.is_some_and(|symbol| !self.has(name, config.value(symbol), config.is_written(symbol)))
         };
-        self.schema().ordered().iter().any(differs)
+        values.iter().any(|(name, _)| differs(name)).then_some(config)
     }
 
-    fn errors(&self) -> usize {
-        count_errors(&self.check())
+    /// What is wrong with these answers, or worth knowing, unless more is wrong than here.
+    fn judge_no_worse(&self, config: &Config<'_>) -> Option<Vec<Problem>> {
+        let judgement = self.judge_all(config);
+        (count_errors(&judgement) <= count_errors(&self.check())).then_some(judgement)
     }
 
     /// Values that a setting could have instead: all of switches and words, of numbers the
@@ -227,7 +226,7 @@ mod tests {
     #[test]
     fn every_way_is_one_that_set_takes() {
         let settings = Settings::defaults(&TreeSource::embedded()).unwrap();
-        let hidden = settings.list().into_iter().filter(|setting| !setting.visible && setting.prompt.is_some());
+        let hidden = settings.list().iter().filter(|setting| !setting.visible && setting.prompt.is_some());
         let mut ways = 0;
         for setting in hidden {
             let way = settings.why_not(&setting.name, None).unwrap();

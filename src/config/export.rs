@@ -20,7 +20,7 @@ impl Settings {
     /// All values in force in this form, with how many secrets were left out.
     #[must_use]
     pub fn export(&self, form: ExportFormat) -> (String, usize) {
-        let all: Vec<_> = self.list().into_iter().filter(|setting| setting.written).collect();
+        let all: Vec<_> = self.list().iter().filter(|setting| setting.written).collect();
         let secrets = all.iter().filter(|setting| setting.secret).count();
         let open = all.into_iter().filter(|setting| !setting.secret);
         let text = match form {

@@ -92,6 +92,8 @@ pub struct Schema {
     related: Vec<SymbolId>,
     /// Every symbol once, in the order of the menus; looked for when it is first asked for.
     ordered: OnceLock<Vec<SymbolId>>,
+    /// The place of each symbol there, by its index.
+    ranks: OnceLock<Vec<usize>>,
     /// Where the tables of feature gates are, and what is in them once that was asked.
     source: Option<TreeSource>,
     gates: OnceLock<Gates>,
@@ -138,6 +140,7 @@ impl Schema {
                 rules,
                 related: Vec::new(),
                 ordered: OnceLock::new(),
+                ranks: OnceLock::new(),
                 source,
                 gates: OnceLock::new(),
                 foreign: false,
@@ -188,6 +191,7 @@ impl Schema {
             rules: Vec::new(),
             related: Vec::new(),
             ordered: OnceLock::new(),
+            ranks: OnceLock::new(),
             source: None,
             gates: OnceLock::new(),
             foreign: true,
@@ -222,6 +226,19 @@ impl Schema {
         self.ordered.get_or_init(find)
     }
 
+    /// The place of a symbol in the order of the menus.
+    pub(super) fn rank(&self, symbol: SymbolId) -> Option<usize> {
+        let find = || {
+            let mut ranks = Vec::new();
+            for (rank, symbol) in self.ordered().iter().enumerate() {
+                ranks.resize(ranks.len().max(symbol.index() + 1), usize::MAX);
+                ranks[symbol.index()] = rank;
+            }
+            ranks
+        };
+        self.ranks.get_or_init(find).get(symbol.index()).copied().filter(|rank| *rank != usize::MAX)
+    }
+
     /// Every setting that has such a relation to others, in the order of the menus.
     pub(super) fn related<'s, T>(
         &'s self,
@@ -251,8 +268,8 @@ impl Schema {
 
     /// The symbol of this name, or an error that says which one was probably meant.
     pub fn find(&self, name: &str) -> Result<SymbolId> {
-        let group = format!("{name}.");
         self.tree.symbol(name).ok_or_else(|| {
+            let group = format!("{name}.");
             if let Some((_, inner)) = self.tree.symbols().find(|(_, symbol)| symbol.name.starts_with(&group)) {
                 return Error::config(format!(
                     "`{name}` is a group of settings; name one of them, such as {}",

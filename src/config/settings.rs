@@ -35,7 +35,8 @@ struct Original {
 pub struct Settings {
     schema: Arc<Schema>,
     answers: Vec<(SymbolId, String)>,
-    values: BTreeMap<String, Setting>,
+    /// In the order of the menus.
+    values: Vec<Setting>,
     object: Value,
     reading: Vec<Problem>,
     judgement: Vec<Problem>,
@@ -77,7 +78,8 @@ impl Settings {
     #[must_use]
     pub fn from_defaults(schema: Arc<Schema>) -> Self {
         let config = schema.config();
-        Self::evaluate(schema, &config, Vec::new(), Positions::new(), None)
+        let judgement = judge_all(&schema, &config, &Positions::new());
+        Self::evaluate(schema, &config, judgement)
     }
 
     /// The file with all that is wrong in it, for callers that report or correct it; nothing when
@@ -107,13 +109,14 @@ impl Settings {
         let mut config = schema.config();
         let Reading { mut problems, places } = object::read(&schema, &mut config, document);
         problems.extend(find_more(path, &schema, &config).map(|problem| placed(problem, &places)));
-        let original = Original { path: path.to_owned(), text };
-        Self::evaluate(schema, &config, problems, places, Some(original))
+        let judgement = judge_all(&schema, &config, &places);
+        let original = Some(Original { path: path.to_owned(), text });
+        Self { reading: problems, places, original, ..Self::evaluate(schema, &config, judgement) }
     }
 
     /// Takes over what a front-end has made of the answers.
     pub(crate) fn adopt(&mut self, config: &Config<'_>) {
-        *self = self.evaluated(config);
+        *self = self.evaluated(config, self.judge_all(config));
     }
 
     /// What would be wrong with these answers in its place.
@@ -121,32 +124,32 @@ impl Settings {
         judge_all(&self.schema, config, &Positions::new())
     }
 
-    /// The same file's settings with these answers, and with what was given for this run.
-    pub(super) fn evaluated(&self, config: &Config<'_>) -> Self {
-        let schema = Arc::clone(&self.schema);
-        let own = Self::evaluate(schema, config, Vec::new(), Positions::new(), self.original.clone());
-        Self { given: self.given.clone(), component_values: self.component_values.clone(), ..own }
+    /// The same file's settings with these answers, of which this is wrong, and with what was given
+    /// for this run.
+    pub(super) fn evaluated(&self, config: &Config<'_>, judgement: Vec<Problem>) -> Self {
+        let own = Self::evaluate(Arc::clone(&self.schema), config, judgement);
+        let (given, component_values) = (self.given.clone(), self.component_values.clone());
+        Self { original: self.original.clone(), given, component_values, ..own }
     }
 
-    fn evaluate(
-        schema: Arc<Schema>,
-        config: &Config<'_>,
-        reading: Vec<Problem>,
-        places: Positions,
-        original: Option<Original>,
-    ) -> Self {
+    fn evaluate(schema: Arc<Schema>, config: &Config<'_>, judgement: Vec<Problem>) -> Self {
         let ordered = schema.ordered();
         let answers =
             ordered.iter().filter_map(|symbol| Some((*symbol, config.user_value(*symbol)?.to_owned()))).collect();
-        let values = ordered
-            .iter()
-            .map(|symbol| setting(&schema, config, *symbol))
-            .map(|setting| (setting.name.clone(), setting))
-            .collect();
+        let values = ordered.iter().map(|symbol| setting(&schema, config, *symbol)).collect();
         let object = object::write(&schema, config);
-        let judgement = judge_all(&schema, config, &places);
-        let (given, component_values) = (BTreeMap::new(), Vec::new());
-        Self { schema, answers, values, object, reading, judgement, places, original, given, component_values }
+        Self {
+            schema,
+            answers,
+            values,
+            object,
+            reading: Vec::new(),
+            judgement,
+            places: Positions::new(),
+            original: None,
+            given: BTreeMap::new(),
+            component_values: Vec::new(),
+        }
     }
 
     /// The answers as a configuration that can be changed.
@@ -193,8 +196,12 @@ impl Settings {
         }
     }
 
+    fn find(&self, name: &str) -> Option<&Setting> {
+        self.values.get(self.schema.rank(self.schema.tree().symbol(name)?)?)
+    }
+
     fn setting(&self, name: &str) -> Result<&Setting> {
-        match self.values.get(name) {
+        match self.find(name) {
             Some(setting) => Ok(setting),
             None => self.schema.find(name).and(Err(Error::bug(format!("{name} has no value")))),
         }
@@ -202,14 +209,13 @@ impl Settings {
 
     /// Whether the setting has this value, and is in force as said.
     pub(super) fn has(&self, name: &str, value: &str, written: bool) -> bool {
-        self.values.get(name).is_some_and(|setting| setting.value == value && setting.written == written)
+        self.find(name).is_some_and(|setting| setting.value == value && setting.written == written)
     }
 
     /// Every setting in the order of the menus.
     #[must_use]
-    pub fn list(&self) -> Vec<Setting> {
-        let name = |symbol: &SymbolId| self.schema.name(*symbol).to_owned();
-        self.schema.ordered().iter().filter_map(|symbol| self.values.get(&name(symbol)).cloned()).collect()
+    pub fn list(&self) -> &[Setting] {
+        &self.values
     }
 
     /// Everything that is wrong or worth knowing, in the order of the file.
@@ -231,14 +237,14 @@ impl Settings {
     /// digest. Input of a phase's steps.
     #[must_use]
     pub fn subset_digest(&self, prefixes: &[&str]) -> BTreeMap<String, String> {
-        let chosen = |name: &String| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let is_chosen = |setting: &&Setting| prefixes.iter().any(|prefix| setting.name.starts_with(prefix));
         self.values
             .iter()
-            .filter(|(name, _)| chosen(name))
-            .map(|(name, setting)| {
+            .filter(is_chosen)
+            .map(|setting| {
                 let digest = || hex::encode(Sha256::digest(setting.value.as_bytes()));
                 let value = if setting.secret { digest() } else { setting.value.clone() };
-                (name.clone(), value)
+                (setting.name.clone(), value)
             })
             .collect()
     }
@@ -284,7 +290,7 @@ impl Settings {
     /// Whether it is in force with another value than its default.
     #[must_use]
     pub fn is_changed(&self, name: &str) -> bool {
-        self.values.get(name).is_some_and(|setting| setting.written && setting.value != setting.default)
+        self.find(name).is_some_and(|setting| setting.written && setting.value != setting.default)
     }
 
     /// Where the hosts come from; empty in a tree of other people.
@@ -395,8 +401,9 @@ impl Settings {
     fn replace(&mut self, config: &Config<'_>, settled: &[&str]) -> Result<Vec<SettingChange>> {
         let is_settled = |problem: &&Problem| problem.symbol.as_deref().is_none_or(|name| !settled.contains(&name));
         let reading = self.reading.iter().filter(is_settled).cloned().collect();
-        let schema = Arc::clone(&self.schema);
-        let mut next = Self::evaluate(schema, config, reading, self.places.clone(), self.original.clone());
+        let judgement = judge_all(&self.schema, config, &self.places);
+        let own = Self::evaluate(Arc::clone(&self.schema), config, judgement);
+        let mut next = Self { reading, places: self.places.clone(), original: self.original.clone(), ..own };
         let problems = next.check();
         if object::has_errors(&problems) {
             let wrong = problems.iter().filter(|problem| problem.level == super::ProblemLevel::Error);
@@ -416,19 +423,19 @@ impl Settings {
     #[must_use]
     pub fn differences(&self, next: &Self) -> Vec<SettingChange> {
         let value = |of: &Self, name: &str| {
-            let setting = of.values.get(name).filter(|setting| setting.written)?;
+            let setting = of.find(name).filter(|setting| setting.written)?;
             let symbol = of.schema.tree().symbol(name)?;
             Some((object::show(&of.schema, symbol, &setting.value), setting.json(&of.schema)))
         };
-        let changed = |setting: Setting| {
+        let changed = |setting: &Setting| {
             let (before, old) = value(self, &setting.name).unzip();
             let (after, new) = value(next, &setting.name).unzip();
             let values = [old, new].map(Option::unwrap_or_default);
-            let differs = self.values.get(&setting.name).map(|old| (&old.value, old.written))
+            let differs = self.find(&setting.name).map(|old| (&old.value, old.written))
                 != Some((&setting.value, setting.written));
-            differs.then_some(SettingChange { name: setting.name, before, after, values })
+            differs.then_some(SettingChange { name: setting.name.clone(), before, after, values })
         };
-        next.list().into_iter().filter_map(changed).collect()
+        next.list().iter().filter_map(changed).collect()
     }
 
     /// An error that lists everything that makes the settings unusable; nothing when they can be
@@ -459,7 +466,7 @@ impl Settings {
         if let Some(text) = file::read(path)? {
             parse(path, &text)?;
         }
-        let secret = self.values.values().any(|setting| setting.secret && setting.written && !setting.value.is_empty());
+        let secret = self.values.iter().any(|setting| setting.secret && setting.written && !setting.value.is_empty());
         let privacy = if secret { Privacy::Private } else { Privacy::Shared };
         let text = self.text();
         file::replace(path, &text, privacy)?;

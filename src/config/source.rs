@@ -4,21 +4,21 @@
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use include_dir::{Dir, DirEntry, include_dir};
+use include_dir::{Dir, include_dir};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Class, Error, Result};
 use crate::input;
 
-/// Single files of the tree's root; the directories beside them are `PHASES` and `TEMPLATES`.
-static ROOT_FILES: &[(&str, &[u8])] = &[("Kconfig", include_bytes!("../../Kconfig"))];
 static PHASES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/phases");
 static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
+/// The files in both and `Kconfig`, by their paths: a forecast reads them tens of thousands of times.
+static EMBEDDED: LazyLock<BTreeMap<String, &'static [u8]>> = LazyLock::new(index_embedded);
 
 /// What files of the copy inside the binary say, by their place in memory and its type.
 type Parsed = HashMap<(usize, TypeId), Arc<dyn Any + Send + Sync>>;
@@ -129,8 +129,9 @@ impl TreeSource {
         }
         match self.own_for(path) {
             Some(dir) => input::read(&dir.join(path), input::DOCUMENT).map(Cow::Owned),
-            None => embedded_file(path)
-                .map(Cow::Borrowed)
+            None => EMBEDDED
+                .get(path)
+                .map(|bytes| Cow::Borrowed(*bytes))
                 .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file in the tree")),
         }
     }
@@ -166,41 +167,25 @@ fn text_of(path: &str, bytes: Cow<'static, [u8]>) -> Result<String> {
         .map_err(|error| Error::new(Class::Config, format!("{path} is not UTF-8 text")).source(error))
 }
 
-fn embedded_file(path: &str) -> Option<&'static [u8]> {
-    if let Some((_, content)) = ROOT_FILES.iter().find(|(name, _)| *name == path) {
-        return Some(content);
+fn index_embedded() -> BTreeMap<String, &'static [u8]> {
+    let mut files = BTreeMap::from([("Kconfig".to_owned(), &include_bytes!("../../Kconfig")[..])]);
+    for (root, dir) in [("phases", &PHASES), ("templates", &TEMPLATES)] {
+        index_directory(dir, root, &mut files);
     }
-    let (root, rest) = path.split_once('/')?;
-    Some(embedded_directory(root)?.get_file(rest)?.contents())
+    files
 }
 
-fn embedded_directory(root: &str) -> Option<&'static Dir<'static>> {
-    match root {
-        "phases" => Some(&PHASES),
-        "templates" => Some(&TEMPLATES),
-        _ => None,
+fn index_directory(dir: &Dir<'static>, root: &str, files: &mut BTreeMap<String, &'static [u8]>) {
+    for inner in dir.dirs() {
+        index_directory(inner, root, files);
     }
+    files.extend(dir.files().map(|file| (format!("{root}/{}", file.path().display()), file.contents())));
 }
 
 fn list_embedded(prefix: &str, found: &mut Vec<String>) {
-    if embedded_file(prefix).is_some() {
-        found.push(prefix.to_owned());
-        return;
-    }
-    let (root, rest) = prefix.split_once('/').unwrap_or((prefix, ""));
-    let directory = embedded_directory(root);
-    if let Some(dir) = directory.and_then(|dir| if rest.is_empty() { Some(dir) } else { dir.get_dir(rest) }) {
-        walk_embedded(dir, root, found);
-    }
-}
-
-fn walk_embedded(dir: &Dir<'_>, root: &str, found: &mut Vec<String>) {
-    for entry in dir.entries() {
-        match entry {
-            DirEntry::Dir(inner) => walk_embedded(inner, root, found),
-            DirEntry::File(file) => found.push(format!("{root}/{}", file.path().display())),
-        }
-    }
+    let below = |path: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let paths = EMBEDDED.range(prefix.to_owned()..).map(|(path, _)| path);
+    found.extend(paths.take_while(|path| path.starts_with(prefix)).filter(|path| below(path)).cloned());
 }
 
 fn list_directory(path: &Path, name: &str, found: &mut Vec<String>) {

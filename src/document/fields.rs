@@ -62,33 +62,59 @@ impl Fields {
         self.0.iter().map(|(place, format)| (place.as_str(), *format))
     }
 
+    /// These formats, ready to judge with. An error is a defect of ours.
+    pub(super) fn parse(&self) -> Result<Formats> {
+        let mut root = Formats::default();
+        for (place, format) in &self.0 {
+            let format = format.parse().map_err(|why| Error::bug(format!("{place}: {why}")))?;
+            let steps = place.replace("[]", ".[]");
+            let steps = steps.split('.').filter(|step| !step.is_empty());
+            steps.fold(&mut root, |at, step| at.below.entry(step.to_owned()).or_default()).format = Some(format);
+        }
+        Ok(root)
+    }
+}
+
+/// The format of a place, and the places below it: by member, `*` for all other members of a map,
+/// `[]` for all elements of a list.
+#[derive(Debug, Default)]
+pub(super) struct Formats {
+    format: Option<Format>,
+    below: BTreeMap<String, Self>,
+}
+
+impl Formats {
     /// Everything that has not its format. An error is a defect of ours: a text that has none.
     pub(super) fn find_mistakes(&self, value: &Value) -> Result<Vec<Mistake>> {
-        let parse = |(place, format): (&String, &&str)| {
-            let format = format.parse().map_err(|why| Error::bug(format!("{place}: {why}")))?;
-            Ok((place.clone(), format))
-        };
-        let formats = self.0.iter().map(parse).collect::<Result<_>>()?;
-        let mut walk = Walk { formats, path: Vec::new(), names: Vec::new(), mistakes: Vec::new() };
-        walk.judge("", value)?;
+        let mut walk = Walk { path: Vec::new(), names: Vec::new(), mistakes: Vec::new() };
+        walk.judge(Some(self), value)?;
         Ok(walk.mistakes)
+    }
+
+    fn member(&self, key: &str) -> Option<&Self> {
+        self.below.get(key).or_else(|| self.below.get("*"))
     }
 }
 
 struct Walk<'v> {
-    formats: BTreeMap<String, Format>,
-    path: Vec<PathStep>,
+    path: Vec<Step<'v>>,
     /// What the objects around say that they are called.
     names: Vec<&'v str>,
     mistakes: Vec<Mistake>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step<'v> {
+    Key(&'v str),
+    Index(usize),
+}
+
 impl<'v> Walk<'v> {
-    fn judge(&mut self, place: &str, value: &'v Value) -> Result<()> {
+    fn judge(&mut self, formats: Option<&Formats>, value: &'v Value) -> Result<()> {
         if value.is_null() || value.as_str().is_some_and(unknown::is_whole) {
             return Ok(());
         }
-        if let Some(format) = self.formats.get(place) {
+        if let Some(format) = formats.and_then(|formats| formats.format.as_ref()) {
             // Content may have a structure of its own.
             if *format != Format::Content
                 && let Err(why) = format.validate_json(value)
@@ -102,50 +128,46 @@ impl<'v> Walk<'v> {
                 let name = members.get("name").and_then(Value::as_str).filter(|_| !self.path.is_empty());
                 self.names.extend(name);
                 for (key, member) in members {
-                    self.path.push(PathStep::Key(key.clone()));
+                    self.path.push(Step::Key(key));
                     if key.contains(terminal::is_control) {
                         self.add("the key holds a control character".to_owned());
                     }
-                    self.judge(&self.place_of(place, key), member)?;
+                    self.judge(formats.and_then(|formats| formats.member(key)), member)?;
                     self.path.pop();
                 }
                 self.names.truncate(self.names.len() - usize::from(name.is_some()));
                 Ok(())
             }
             Value::Array(items) => {
+                let formats = formats.and_then(|formats| formats.below.get("[]"));
                 for (index, item) in items.iter().enumerate() {
-                    self.path.push(PathStep::Index(index));
-                    self.judge(&format!("{place}[]"), item)?;
+                    self.path.push(Step::Index(index));
+                    self.judge(formats, item)?;
                     self.path.pop();
                 }
                 Ok(())
             }
-            Value::String(_) => Err(Error::bug(format!("the field {place} of a document has no format"))),
+            Value::String(_) => Err(Error::bug(format!("the field {} of a document has no format", self.place()))),
             _ => Ok(()),
         }
     }
 
-    /// The place of a member: by its key where that is known, else by the `*` of a map.
-    fn place_of(&self, place: &str, key: &str) -> String {
-        let dot = if place.is_empty() { "" } else { "." };
-        let (own, any) = (format!("{place}{dot}{key}"), format!("{place}{dot}*"));
-        let is_known = |place: &str| {
-            let from_it = self.formats.range(place.to_owned()..).map(|(known, _)| known.strip_prefix(place));
-            from_it.take_while(Option::is_some).flatten().any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        };
-        if !is_known(&own) && is_known(&any) { any } else { own }
-    }
-
-    fn add(&mut self, why: String) {
+    /// Where the walk is, as people read it.
+    fn place(&self) -> String {
         let mut place = String::new();
         for step in &self.path {
             match step {
-                PathStep::Key(key) if place.is_empty() => place.push_str(key),
-                PathStep::Key(key) => place.extend([".", key]),
-                PathStep::Index(index) => place.extend(["[", &index.to_string(), "]"]),
+                Step::Key(key) if place.is_empty() => place.push_str(key),
+                Step::Key(key) => place.extend([".", key]),
+                Step::Index(index) => place.extend(["[", &index.to_string(), "]"]),
             }
         }
-        let is_name = self.path.last() == Some(&PathStep::Key("name".to_owned()));
+        place
+    }
+
+    fn add(&mut self, why: String) {
+        let mut place = self.place();
+        let is_name = self.path.last() == Some(&Step::Key("name"));
         if let Some(name) = self.names.last().filter(|_| !is_name) {
             place.extend([" of ", name]);
         }
@@ -153,7 +175,11 @@ impl<'v> Walk<'v> {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text,
         };
-        self.mistakes.push(Mistake { path: self.path.clone(), place: shorten(place), why: shorten(why) });
+        let path = self.path.iter().map(|step| match *step {
+            Step::Key(key) => PathStep::Key(key.to_owned()),
+            Step::Index(index) => PathStep::Index(index),
+        });
+        self.mistakes.push(Mistake { path: path.collect(), place: shorten(place), why: shorten(why) });
     }
 }
 
@@ -171,7 +197,7 @@ mod tests {
             ("hosts[].labels", "map(label-key, label-value)"),
             ("objects.*.said[]", "text"),
         ]);
-        let found = fields.find_mistakes(value).unwrap();
+        let found = fields.parse().unwrap().find_mistakes(value).unwrap();
         found.into_iter().map(|mistake| format!("{}: {}", mistake.place, mistake.why)).collect()
     }
 
@@ -204,8 +230,9 @@ mod tests {
 
     #[test]
     fn a_text_without_a_format_is_a_defect_of_ours() {
-        let error = Fields::new(&[("a", "text")]).find_mistakes(&json!({"a": "", "b": {"c": ["x"]}})).err().unwrap();
-        assert_eq!(error.message(), "the field b.c[] of a document has no format");
-        assert!(Fields::new(&[("a", "txet")]).find_mistakes(&json!({})).is_err());
+        let formats = Fields::new(&[("a", "text")]).parse().unwrap();
+        let error = formats.find_mistakes(&json!({"a": "", "b": {"c": ["x"]}})).err().unwrap();
+        assert_eq!(error.message(), "the field b.c[0] of a document has no format");
+        assert!(Fields::new(&[("a", "txet")]).parse().is_err());
     }
 }

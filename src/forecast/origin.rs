@@ -34,9 +34,9 @@ impl Forecast {
         let mut search = Search::new(self, settings, node);
         let mut later = Vec::new();
         for Setting { name, .. } in settings.list() {
-            let mut values = search.values(&name)?;
+            let mut values = search.values(name)?;
             // Where the tree says where it goes, it goes there, and rarely elsewhere.
-            if settings.destinations(&name)?.is_empty() {
+            if settings.destinations(name)?.is_empty() {
                 search.try_alone(&mut values);
             }
             later.push(values);
@@ -281,7 +281,7 @@ mod tests {
     fn try_each(forecast: &Forecast, settings: &Settings) -> Origins {
         let mut search = Search::new(forecast, settings, NODE);
         for Setting { name, .. } in settings.list() {
-            for trial in search.values(&name).unwrap() {
+            for trial in search.values(name).unwrap() {
                 let ways = search.differences(&[trial]).ok().flatten().unwrap_or_default();
                 search.origins.reached.entry(name.clone()).or_default().extend(ways);
             }

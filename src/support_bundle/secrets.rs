@@ -29,7 +29,7 @@ pub(super) fn gather(store: &Store, settings: Option<&Settings>) -> Result<Known
     reader.read_dir(store.dir(), "")?;
     for setting in settings.map(Settings::list).unwrap_or_default() {
         if setting.secret && !setting.value.is_empty() {
-            reader.known.add(&setting.name, setting.value.into_bytes(), false);
+            reader.known.add(&setting.name, setting.value.clone().into_bytes(), false);
         }
     }
     Ok(reader.known)

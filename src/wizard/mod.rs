@@ -195,8 +195,8 @@ const MONOCHROME: [&str; 3] = ["vt100", "vt102", "vt220"];
 
 /// The values that count, by their settings' names.
 fn values(settings: &Settings) -> BTreeMap<String, String> {
-    let written = settings.list().into_iter().filter(|setting| setting.written);
-    written.map(|setting| (setting.name, setting.value)).collect()
+    let written = settings.list().iter().filter(|setting| setting.written);
+    written.map(|setting| (setting.name.clone(), setting.value.clone())).collect()
 }
 
 /// Whether the file means to name every setting: in one that says only what is special, nothing is

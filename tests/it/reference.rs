@@ -181,7 +181,7 @@ fn bases(dir: &Path) -> Vec<Base> {
         settings.set("phase1.cloud_provider", target).unwrap();
         settings.set_all(answers).unwrap();
         let visible =
-            settings.list().into_iter().filter(|setting| setting.visible).map(|setting| setting.name).collect();
+            settings.list().iter().filter(|setting| setting.visible).map(|setting| setting.name.clone()).collect();
         let forecast = Forecast::of(&settings, &source, dir).ok();
         Base { settings, visible, forecast }
     };

@@ -57,7 +57,7 @@ pub(super) fn list(context: &ConfigContext<'_>, args: &ListArgs) -> Result<()> {
         let error = Error::config(format!("no setting has a name that begins with `{prefix}`"));
         return Err(error.hint("see all settings: turnup config list"));
     }
-    let chosen: Vec<Setting> = settings.list().into_iter().filter(|setting| args.takes(&settings, setting)).collect();
+    let chosen: Vec<&Setting> = settings.list().iter().filter(|setting| args.takes(&settings, setting)).collect();
     if context.printer.is_json() {
         let list: Vec<Value> = chosen.iter().map(|setting| setting_json(&settings, setting)).collect();
         return context.printer.json(&json!({"schema": "turnup.config.list/1", "settings": list}));
@@ -83,9 +83,9 @@ const fn is_in_force(setting: &Setting) -> bool {
     setting.written || setting.visible
 }
 
-fn find(settings: &Settings, name: &str) -> Result<Setting> {
+fn find<'s>(settings: &'s Settings, name: &str) -> Result<&'s Setting> {
     settings.schema().find(name)?;
-    let found = settings.list().into_iter().find(|setting| setting.name == name);
+    let found = settings.list().iter().find(|setting| setting.name == name);
     found.ok_or_else(|| Error::bug(format!("{name} has no value")))
 }
 
@@ -180,10 +180,10 @@ fn side(context: &ConfigContext<'_>, word: &str) -> Result<Settings> {
 
 pub(super) fn complete(context: &ConfigContext<'_>) -> Result<()> {
     let settings = context.settings()?;
-    let all = settings.list().into_iter().filter(is_in_force);
+    let all = settings.list().iter().filter(|setting| is_in_force(setting));
     let rows = all
         .map(|setting| Ok((settings.origin(&setting.name, context.path())?, setting)))
-        .collect::<Result<Vec<(String, Setting)>>>()?;
+        .collect::<Result<Vec<(String, &Setting)>>>()?;
     if context.printer.is_json() {
         let values: Vec<Value> = rows
             .iter()
