@@ -276,9 +276,14 @@ impl Cluster {
     }
 
     /// Writes a document below the cluster's directory, checked as its reader will.
-    pub fn write_document<D: Document>(&self, rel: &str, document: &D, mode: u32) -> Result<()> {
+    pub fn write_document<D: Document + Clone + Send + Sync + 'static>(
+        &self,
+        rel: &str,
+        document: &D,
+        mode: u32,
+    ) -> Result<()> {
         let text = document::render(rel, document)?;
-        self.store.write_file(rel, text.as_bytes(), mode)
+        self.store.write_value(rel, document, &text, mode)
     }
 
     /// The settings below these prefixes, as inputs of a step.
@@ -308,6 +313,9 @@ impl Cluster {
 
     /// What provision handed over, if it has.
     pub fn find_inventory(&self) -> Result<Option<Inventory>> {
+        if let Some(inventory) = self.store.imagined_value(inventory::FILE) {
+            return Ok(Some(Inventory::sorted(inventory)));
+        }
         let Some(bytes) = self.store.read(inventory::FILE)? else { return Ok(None) };
         let path = self.store.path(inventory::FILE).display().to_string();
         let text = String::from_utf8_lossy(&bytes);
@@ -367,7 +375,10 @@ impl Cluster {
 }
 
 /// A document below a cluster's directory.
-pub fn find_document<D: Document>(store: &Store, rel: &str) -> Result<Found<D>> {
+pub fn find_document<D: Document + Clone + 'static>(store: &Store, rel: &str) -> Result<Found<D>> {
+    if let Some(document) = store.imagined_value(rel) {
+        return Ok(Found::There(document));
+    }
     document::find(&store.path(rel).display().to_string(), store.read(rel)?.as_deref())
 }
 

@@ -29,7 +29,7 @@ const DIR: &str = "addons";
 const APPLIED: &str = "outputs/addons.json";
 
 /// The output of this phase: each object with what kubectl showed of it after it was applied.
-#[derive(serde::Deserialize, serde::Serialize)]
+#[derive(Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 struct Applied {
     /// Always [`Applied::SCHEMA`](Document::SCHEMA).

@@ -95,7 +95,10 @@ pub(super) fn expected_artifacts(cluster: &Cluster) -> Result<ResolvedArtifacts>
 
 /// A document that a step of ours wrote; what is missing or of an older turnup is recreated, what
 /// is damaged or newer is an error.
-fn prove_document<D: Document>(cluster: &Cluster, file: &str) -> Result<std::result::Result<D, Check>> {
+fn prove_document<D: Document + Clone + 'static>(
+    cluster: &Cluster,
+    file: &str,
+) -> Result<std::result::Result<D, Check>> {
     Ok(match find_document(&cluster.store, file)? {
         Found::There(document) => Ok(document),
         Found::Missing => Err(Check::Drifted(format!("{file} is missing"))),

@@ -125,6 +125,14 @@ impl Settings {
         self.assumed(&[(name, value)]).is_some_and(|config| self.judge_no_worse(&config).is_some())
     }
 
+    /// The settings that these values would make wrong.
+    #[must_use]
+    pub fn find_wrong(&self, values: &[(&str, &str)]) -> Vec<String> {
+        let judgement = self.assumed(values).map(|config| self.judge_all(&config)).unwrap_or_default();
+        let wrong = judgement.into_iter().filter(|problem| problem.level == ProblemLevel::Error);
+        wrong.filter_map(|problem| problem.symbol).collect()
+    }
+
     /// The answers with these values, where they alter something.
     fn assumed(&self, values: &[(&str, &str)]) -> Option<Config<'static>> {
         let mut config = self.config();

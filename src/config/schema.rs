@@ -24,7 +24,9 @@ pub enum ChangeEffect {
     Recreate,
     /// Components are restarted.
     Restart,
-    /// Nothing that runs is disturbed.
+    /// Hosts get other files or images, and nothing is restarted.
+    Hosts,
+    /// No host changes.
     None,
 }
 
@@ -35,6 +37,7 @@ impl ChangeEffect {
         match self {
             Self::Recreate => "recreates hosts or the whole cluster",
             Self::Restart => "restarts components",
+            Self::Hosts => "changes hosts and restarts nothing",
             Self::None => "disturbs nothing that runs",
         }
     }
@@ -335,8 +338,9 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
             rule.effect = Some(match value {
                 "recreate" => ChangeEffect::Recreate,
                 "restart" => ChangeEffect::Restart,
+                "hosts" => ChangeEffect::Hosts,
                 "none" => ChangeEffect::None,
-                other => return Err(format!("`{other}` is none of recreate, restart or none")),
+                other => return Err(format!("`{other}` is none of recreate, restart, hosts or none")),
             });
         }
         other if other.starts_with("field ") => return add_field(rule, other, value),

@@ -18,7 +18,7 @@ use super::json;
 use super::object::{self, Positions, Reading};
 use super::problem::{Problem, refuse};
 use super::refusal::{Refusal, Refused, explain_command, refusal};
-use super::schema::{Schema, TARGET};
+use super::schema::{ChangeEffect, Schema, TARGET};
 use super::setting::{ComponentValue, Setting, SettingChange};
 use super::source::TreeSource;
 use crate::error::{Class, Error, Result};
@@ -291,6 +291,11 @@ impl Settings {
     #[must_use]
     pub fn is_changed(&self, name: &str) -> bool {
         self.find(name).is_some_and(|setting| setting.written && setting.value != setting.default)
+    }
+
+    /// What the tree says that a change does to a running cluster.
+    pub fn effect(&self, name: &str) -> Result<Option<ChangeEffect>> {
+        Ok(self.schema.rule(self.schema.find(name)?).effect)
     }
 
     /// Where the hosts come from; empty in a tree of other people.

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::Forecast;
 use super::affected::{node_place, unfold};
 use super::compare::{NAMES, Way, differences, members};
-use crate::config::{Setting, Settings};
-use crate::error::{Error, Result};
+use crate::config::{ChangeEffect, Setting, Settings};
+use crate::error::Result;
 use crate::node::layout;
 
 /// One value of a node.
@@ -32,23 +32,23 @@ impl Forecast {
     /// Which settings decide which values of a node, found by trial.
     pub fn origins(&self, settings: &Settings, node: &str) -> Result<Origins> {
         let mut search = Search::new(self, settings, node);
-        let mut later = Vec::new();
+        let (mut elsewhere, mut later) = (Vec::new(), Vec::new());
         for Setting { name, .. } in settings.list() {
             let mut values = search.values(name)?;
-            // Where the tree says where it goes, it goes there, and rarely elsewhere.
+            // Where the tree says where it goes, it goes there, and rarely elsewhere; what changes no
+            // host stands in no node config.
+            if settings.effect(name)? == Some(ChangeEffect::None) {
+                elsewhere.push(values);
+                continue;
+            }
             if settings.destinations(name)?.is_empty() {
                 search.try_alone(&mut values);
             }
             later.push(values);
         }
-        // The other values of all settings: the next one of each.
-        loop {
-            let round: Vec<Trial> = later.iter_mut().filter_map(|values| search.next_right(values)).collect();
-            if round.is_empty() {
-                return Ok(search.origins);
-            }
-            search.try_together(&round);
-        }
+        search.try_rounds(elsewhere);
+        search.try_rounds(later);
+        Ok(search.origins)
     }
 
     /// The same node in another forecast with these hosts, which may have given it another name.
@@ -141,17 +141,28 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// All values of these settings: the next one of each together.
+    fn try_rounds(&mut self, mut settings: Vec<Vec<Trial>>) {
+        loop {
+            let round: Vec<Trial> = settings.iter_mut().filter_map(|values| self.next_right(values)).collect();
+            if round.is_empty() {
+                return;
+            }
+            self.try_together(&round);
+        }
+    }
+
     fn try_together(&mut self, trials: &[Trial]) {
         let found = self.differences(trials);
         if let [(name, _)] = trials {
             let ways = found.ok().flatten().unwrap_or_default();
             return self.origins.reached.entry(name.clone()).or_default().extend(ways);
         }
-        let refused = found.as_ref().err().and_then(|error| self.refused(trials, error));
+        let refused = self.refused(trials, &found);
         let (one, others): (Vec<Trial>, Vec<Trial>) = match found {
             Ok(Some(ways)) if self.is_explained(trials, &ways) => return,
-            // What is refused is one setting's value, most often by itself.
-            Err(_) if refused.is_some() => trials.iter().cloned().partition(|(one, _)| refused.as_ref() == Some(one)),
+            // What is refused is one setting's value, by itself or beside that of another one.
+            _ if refused.is_some() => trials.iter().cloned().partition(|(one, _)| refused.as_ref() == Some(one)),
             _ => {
                 let (first, second) = trials.split_at(trials.len() / 2);
                 (first.to_vec(), second.to_vec())
@@ -161,10 +172,18 @@ impl<'a> Search<'a> {
         self.try_together(&others);
     }
 
-    /// The one of these settings that an error is about.
-    fn refused(&self, trials: &[Trial], error: &Error) -> Option<String> {
-        let name = self.settings.as_problem(error).symbol?;
-        trials.iter().any(|(one, _)| *one == name).then_some(name)
+    /// The one of these settings that an error is about, or one of the same group.
+    fn refused(&self, trials: &[Trial], found: &Result<Option<BTreeSet<Way>>>) -> Option<String> {
+        let refused = match found {
+            Ok(Some(_)) => return None,
+            Ok(None) => self.settings.find_wrong(&pairs(trials)),
+            Err(error) => self.settings.as_problem(error).symbol.into_iter().collect(),
+        };
+        let is_beside =
+            |name: &str, other: &str| name.rsplit_once('.').is_some_and(|(group, _)| other.starts_with(group));
+        let same = trials.iter().find(|(name, _)| refused.contains(name));
+        let near = || trials.iter().find(|(name, _)| refused.iter().any(|other| is_beside(name, other)));
+        same.or_else(near).map(|(name, _)| name.clone())
     }
 
     /// Whether all that differs is known, or named by one of these settings, which then is known to
@@ -203,13 +222,16 @@ impl<'a> Search<'a> {
     /// What differs with these values; none where they alter nothing or are wrong, or the node
     /// would not be there at all. An error where they cannot be turned up.
     fn differences(&mut self, trials: &[Trial]) -> Result<Option<BTreeSet<Way>>> {
-        let values: Vec<(&str, &str)> = trials.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let Some(variant) = self.settings.assume(&values) else { return Ok(None) };
+        let Some(variant) = self.settings.assume(&pairs(trials)) else { return Ok(None) };
         let Some(other) = self.forecast.node_with(&variant, self.node)? else { return Ok(None) };
         self.origins.trials += 1;
         let (text, own) = &self.own;
         Ok(Some(if other == *text { BTreeSet::new() } else { differences(own, &parse(&other)) }))
     }
+}
+
+fn pairs(trials: &[Trial]) -> Vec<(&str, &str)> {
+    trials.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 /// Whether a destination (`kubelet maxPods`, `etcd --name`) is this place of a node, or around it.
@@ -295,7 +317,7 @@ mod tests {
         let settings = Settings::defaults(&source).unwrap();
         let forecast = Forecast::of(&settings, &source, dir.path()).unwrap();
         let (few, each) = (forecast.origins(&settings, NODE).unwrap(), try_each(&forecast, &settings));
-        assert!(few.trials <= 190 && each.trials > 2 * few.trials, "{} for {}", few.trials, each.trials);
+        assert!(few.trials <= 145 && each.trials > 2 * few.trials, "{} for {}", few.trials, each.trials);
         let text = &forecast.files[&Forecast::node_file(NODE)];
         let values = few.node_values(text);
         assert_eq!(values, each.node_values(text));

@@ -1,5 +1,6 @@
 //! The directory of one cluster: whole-file writes into it, its lock, its state.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, Permissions};
 use std::io::Write as _;
@@ -49,7 +50,15 @@ struct Memory {
 }
 
 /// Files by their relative paths; none for one that was removed.
-type Files = BTreeMap<PathBuf, Option<Vec<u8>>>;
+type Files = BTreeMap<PathBuf, Option<ImaginedFile>>;
+
+/// A file that was not written to the disk.
+#[derive(Clone, Debug)]
+struct ImaginedFile {
+    bytes: Vec<u8>,
+    /// What it says, where that was given: hundreds of forecasts would parse it again and again.
+    value: Option<Arc<dyn Any + Send + Sync>>,
+}
 
 /// What the only writer keeps open.
 #[derive(Debug)]
@@ -111,7 +120,7 @@ impl Store {
     pub fn imagined_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let files = self.memory();
         let all = files.iter().flat_map(|files| files.iter());
-        all.filter_map(|(path, bytes)| Some((path.clone(), bytes.clone()?))).collect()
+        all.filter_map(|(path, file)| Some((path.clone(), file.as_ref()?.bytes.clone()))).collect()
     }
 
     fn memory(&self) -> Option<MutexGuard<'_, Files>> {
@@ -264,7 +273,7 @@ impl Store {
     pub fn write_file(&self, rel: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<()> {
         let path = self.inside(rel.as_ref())?;
         if let Some(mut files) = self.memory() {
-            files.insert(rel.as_ref().to_owned(), Some(bytes.to_vec()));
+            files.insert(rel.as_ref().to_owned(), Some(ImaginedFile { bytes: bytes.to_vec(), value: None }));
             return Ok(());
         }
         if unknown::is_in(bytes) {
@@ -285,6 +294,30 @@ impl Store {
         write().map_err(|error| errors::io(&path, error))
     }
 
+    /// The same for the text of this value: [`Self::imagined_value`] has it without parsing.
+    pub fn write_value<T: Clone + Send + Sync + 'static>(
+        &self,
+        rel: &str,
+        value: &T,
+        text: &str,
+        mode: u32,
+    ) -> Result<()> {
+        self.write_file(rel, text.as_bytes(), mode)?;
+        if let Some(mut files) = self.memory()
+            && let Some(Some(file)) = files.get_mut(Path::new(rel))
+        {
+            file.value = Some(Arc::new(value.clone()));
+        }
+        Ok(())
+    }
+
+    /// What a file says that was written as such a value and stayed in memory.
+    #[must_use]
+    pub fn imagined_value<T: Clone + 'static>(&self, rel: &str) -> Option<T> {
+        let files = self.memory()?;
+        files.get(Path::new(rel))?.as_ref()?.value.as_ref()?.downcast_ref::<T>().cloned()
+    }
+
     /// The same for a value as indented JSON.
     pub fn write_json<T: Serialize>(&self, rel: impl AsRef<Path>, value: &T, mode: u32) -> Result<()> {
         let rel = rel.as_ref();
@@ -299,9 +332,9 @@ impl Store {
     pub fn read(&self, rel: impl AsRef<Path>) -> Result<Option<Vec<u8>>> {
         let mut path = self.inside(rel.as_ref())?;
         if let (Some(memory), Some(files)) = (&self.memory, self.memory()) {
-            let removed = || rel.as_ref().ancestors().any(|dir| files.get(dir) == Some(&None));
+            let removed = || rel.as_ref().ancestors().any(|dir| matches!(files.get(dir), Some(None)));
             if let Some(known) = files.get(rel.as_ref()) {
-                return Ok(known.clone());
+                return Ok(known.as_ref().map(|file| file.bytes.clone()));
             }
             if removed() || memory.is_read.is_some_and(|is_read| !is_read(rel.as_ref())) {
                 return Ok(None);

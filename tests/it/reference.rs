@@ -475,6 +475,7 @@ fn the_page_of_settings_is_current_and_every_setting_acts() {
             let effect = match rule.effect {
                 Some(ChangeEffect::Recreate) => "recreates",
                 Some(ChangeEffect::Restart) => "restarts",
+                Some(ChangeEffect::Hosts) => "changes hosts",
                 Some(ChangeEffect::None) => "none",
                 None => "",
             };
