@@ -11,7 +11,7 @@ use super::observed::Observed;
 use super::prune;
 use super::render::{Rendered, TemplateValues};
 use super::rollout::ExpectedAddons;
-use crate::cluster::ClusterSettings;
+use crate::cluster::{Addon, ClusterSettings};
 use crate::config::{Settings, TreeSource};
 use crate::error::Result;
 use crate::inventory::Endpoint;
@@ -282,6 +282,28 @@ fn every_object_of_every_manifest_is_known_and_labelled() {
             assert!(document.contains("    app.kubernetes.io/managed-by: turnup\n"), "{document}");
         }
     }
+}
+
+/// By it the pods of a new form are told from old ones, on which a rollout would wait for ever.
+#[test]
+fn pods_of_every_daemon_set_have_the_hash() {
+    let pairs = [("phase3.node_exporter", "y")];
+    let mut seen = BTreeSet::new();
+    for addon in ["flannel", "kube-proxy", "node-exporter"] {
+        for (object, value) in Object::read(&render_set(addon, &pairs).unwrap()).unwrap() {
+            if object.kind == "DaemonSet" {
+                let hash = |value: &Value| value["metadata"]["annotations"]["turnup.dev/hash"].clone();
+                assert_eq!(hash(&value), hash(&value["spec"]["template"]), "{addon}");
+                assert!(hash(&value).is_string(), "{addon}");
+                seen.insert(addon);
+            }
+        }
+    }
+    let source = TreeSource::embedded();
+    let all = Addon::all(&source).unwrap();
+    let expected: BTreeSet<&str> =
+        all.iter().filter(|addon| addon.main == "DaemonSet").map(|addon| addon.name.as_str()).collect();
+    assert_eq!(seen, expected);
 }
 
 #[test]

@@ -112,11 +112,11 @@ fn judge_host(node: &str, said: &str) {
         assert!(said.contains(&success), "{node}, {collector}: {said}");
     }
     assert!(!said.contains("collector=\"entropy\""), "{node}: {said}");
-    // All processes of the host, and its own interfaces, not those of a pod.
+    // All processes of the host, and its own interfaces without those of pods.
     let processes = said.lines().find_map(|line| line.strip_prefix("node_processes_pids "));
     assert!(processes.and_then(|count| count.parse::<f64>().ok()).is_some_and(|count| count > 10.0), "{said}");
     let has_veth = said.lines().any(|line| line.contains("device=\"veth"));
-    assert!(said.contains("device=\"cni0\"") && !has_veth, "{node}: {said}");
+    assert!(said.contains("device=\"host0\"") && !has_veth, "{node}: {said}");
     let errors = said.lines().filter(|line| line.starts_with("node_filesystem_device_error") && line.ends_with(" 1"));
     assert_eq!(errors.collect::<Vec<_>>(), [""; 0], "{node}");
 }
