@@ -8,6 +8,8 @@ use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::node::backup::BackupStore;
 
+use super::runtime::read_certificates;
+
 /// As JSON, with the key; none where backups stay on the hosts.
 pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
     let Some(s3) = cluster.settings.backup.as_ref().and_then(|backup| backup.s3.as_ref()) else { return Ok(None) };
@@ -20,6 +22,10 @@ pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
             .evidence("expected the lines access_key_id = … and secret_access_key = …")
             .hint("turnup config check")
     })?;
+    let authority = match s3.ca_file.as_str() {
+        "" => String::new(),
+        name => read_certificates(cluster, S3Settings::AUTHORITY, name)?,
+    };
     let prefix = s3.prefix.trim_matches('/');
     let store = BackupStore {
         endpoint: s3.endpoint.clone(),
@@ -27,6 +33,7 @@ pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
         region: s3.region.clone(),
         prefix: if prefix.is_empty() { String::new() } else { format!("{prefix}/") },
         path_style: s3.path_style,
+        authority,
         access_key,
         secret_key,
     };

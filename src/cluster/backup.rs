@@ -28,6 +28,7 @@ pub struct S3Settings {
     pub region: String,
     pub prefix: String,
     pub path_style: bool,
+    pub ca_file: String,
     pub credentials_file: String,
 }
 
@@ -60,6 +61,8 @@ impl BackupSettings {
 impl S3Settings {
     /// The file with the key.
     pub const CREDENTIALS: &'static str = "phase2.backup.s3.credentials_file";
+    /// The file with the authority of its certificate.
+    pub const AUTHORITY: &'static str = "phase2.backup.s3.ca_file";
 
     fn read(settings: &Settings) -> Result<Option<Self>> {
         if settings.get(BackupSettings::STORE)? != "s3" {
@@ -71,6 +74,7 @@ impl S3Settings {
             region: settings.get("phase2.backup.s3.region")?,
             prefix: settings.get("phase2.backup.s3.prefix")?,
             path_style: settings.get_bool("phase2.backup.s3.path_style")?,
+            ca_file: settings.get(Self::AUTHORITY)?,
             credentials_file: settings.get(Self::CREDENTIALS)?,
         }))
     }
@@ -93,6 +97,7 @@ mod tests {
             ("phase2.backup.s3.region", "eu-central-1"),
             ("phase2.backup.s3.prefix", "etcd"),
             ("phase2.backup.s3.path_style", "y"),
+            ("phase2.backup.s3.ca_file", "ca.crt"),
             ("phase2.backup.s3.credentials_file", "s3.key"),
             ("phase2.backup.interval", "30m"),
             ("phase2.backup.keep_recent", "5"),
@@ -114,6 +119,7 @@ mod tests {
                 region: "eu-central-1".into(),
                 prefix: "etcd".into(),
                 path_style: true,
+                ca_file: "ca.crt".into(),
                 credentials_file: "s3.key".into(),
             }),
         };

@@ -48,6 +48,7 @@ mod cluster_life;
 mod cluster_members;
 mod cluster_metrics;
 mod cluster_orphan;
+mod cluster_quota;
 mod cluster_reset;
 mod cluster_restore;
 mod cluster_rotate;

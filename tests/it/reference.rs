@@ -302,6 +302,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "phase2.backup.s3.region",
             "phase2.backup.s3.prefix",
             "phase2.backup.s3.path_style",
+            "phase2.backup.s3.ca_file",
             "phase2.backup.s3.credentials_file",
         ],
     ),

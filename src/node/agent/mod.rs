@@ -157,7 +157,7 @@ impl Agent<'_> {
             }
             Care::Problem(why) => Some(one_line(&why)),
         };
-        let state = if problem.is_some() { HostState::Unrepaired } else { HostState::AsDeclared };
+        let state = if problem.is_some() { HostState::EtcdUnwell } else { HostState::AsDeclared };
         self.stay(state, problem)
     }
 
@@ -308,7 +308,7 @@ mod tests {
         let (full, freed) = ("etcd is full".to_owned(), "etcd was full".to_owned());
         let cared = vec![Care::Problem(full.clone()), Care::Problem(full.clone()), Care::Repaired(freed.clone())];
         let (statuses, told, _) = run_over(FakeHost { seen, cared, ..FakeHost::default() });
-        assert_eq!((statuses[1].state, &statuses[1].problems), (HostState::Unrepaired, &vec![full]));
+        assert_eq!((statuses[1].state, &statuses[1].problems), (HostState::EtcdUnwell, &vec![full]));
         assert_eq!((statuses[2].state, &statuses[2].repairs[0].losses), (HostState::AsDeclared, &vec![freed]));
         assert_eq!(statuses[2], statuses[3]);
         assert_eq!(told.matches("etcd is full").count(), 1, "{told}");

@@ -35,6 +35,8 @@ pub(crate) enum HostState {
     DiskMissing,
     /// What it lost could not be put right, or is lost again and again.
     Unrepaired,
+    /// Its member of etcd is full, differs from the others or does not answer.
+    EtcdUnwell,
 }
 
 impl HostState {
@@ -49,6 +51,7 @@ impl HostState {
             Self::Unjoined => "it has not joined its cluster yet",
             Self::DiskMissing => "a disk is not mounted",
             Self::Unrepaired => "not as its node config says",
+            Self::EtcdUnwell => "etcd is not well",
         }
     }
 
@@ -59,6 +62,7 @@ impl HostState {
             Self::Unfinished => Some("turnup up"),
             Self::Unjoined => Some("systemctl status turnup-node (on the host)"),
             Self::DiskMissing => Some("systemctl status turnup-mounts (on the host)"),
+            Self::EtcdUnwell => Some("journalctl --unit=turnup-agent (on the host)"),
             Self::Unrepaired => Some("turnup plan (shows what differs), turnup up (puts it right)"),
             Self::AsDeclared | Self::Busy | Self::Unconfigured => None,
         }

@@ -3,16 +3,17 @@
 //!
 //! What is signed stands in the address, so no address is ever shown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use roxmltree::Document;
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use serde::{Deserialize, Serialize};
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::error::{Error, Result};
 
@@ -23,12 +24,15 @@ const GOOD: Duration = Duration::from_mins(15);
 /// The longest list or error that is read.
 const LONGEST: u64 = 8 << 20;
 
-const WRONG_CERTIFICATE: &str =
-    "its certificate has to be of a public authority, and for the name in phase2.backup.s3.endpoint";
+const WRONG_CERTIFICATE: &str = "its certificate has to be of a public authority or of phase2.backup.s3.ca_file, and for the name in phase2.backup.s3.endpoint";
 const OUT_OF_REACH: &str = "is it reachable from control-plane hosts?";
 
-static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
+/// One for each authority: it keeps its connections.
+static AGENTS: LazyLock<Mutex<HashMap<String, ureq::Agent>>> = LazyLock::new(Mutex::default);
+
+fn new_agent(roots: RootCerts) -> ureq::Agent {
     ureq::Agent::config_builder()
+        .tls_config(TlsConfig::builder().root_certs(roots).build())
         .http_status_as_error(false)
         .max_redirects(0)
         .timeout_connect(Some(Duration::from_secs(15)))
@@ -37,7 +41,7 @@ static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
         .user_agent(concat!("turnup/", env!("CARGO_PKG_VERSION")))
         .build()
         .into()
-});
+}
 
 /// Where the bucket is, and with which key. A host has it as a file of root's.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +57,9 @@ pub(crate) struct BackupStore {
     pub prefix: String,
     /// Whether the bucket stands in the path, and not before the host's name.
     pub path_style: bool,
+    /// The certificates of its authority in PEM; empty for one of the public authorities.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub authority: String,
     /// The public part of the key.
     pub access_key: String,
     /// The secret one.
@@ -195,6 +202,15 @@ impl BackupStore {
         Bucket::new(endpoint, style, self.bucket.clone(), self.region.clone()).map_err(|why| wrong(&why))
     }
 
+    pub(super) fn agent(&self) -> Result<ureq::Agent> {
+        let mut agents = AGENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(agent) = agents.get(&self.authority) {
+            return Ok(agent.clone());
+        }
+        let roots = if self.authority.is_empty() { RootCerts::WebPki } else { parse_authority(&self.authority)? };
+        Ok(agents.entry(self.authority.clone()).or_insert(new_agent(roots)).clone())
+    }
+
     fn key(&self) -> Credentials {
         Credentials::new(self.access_key.clone(), self.secret_key.clone())
     }
@@ -209,7 +225,7 @@ impl BackupStore {
         let file = fs_err::File::open(path)?;
         let length = file.metadata()?.len();
         let url = bucket.put_object(Some(&key), &object).sign(GOOD);
-        let request = AGENT.put(url.as_str()).header("content-length", length.to_string());
+        let request = self.agent()?.put(url.as_str()).header("content-length", length.to_string());
         self.answer(&format!("copying {name}"), request.send(ureq::SendBody::from_owned_reader(file))).map(drop)
     }
 
@@ -223,7 +239,7 @@ impl BackupStore {
             if let Some(token) = token.take() {
                 list.with_continuation_token(token);
             }
-            let text = self.answer(what, AGENT.get(list.sign(GOOD).as_str()).call())?;
+            let text = self.answer(what, self.agent()?.get(list.sign(GOOD).as_str()).call())?;
             let unreadable = || Error::permanent(format!("{what}: {} does not answer with a list", self.shown()));
             let document = Document::parse(&text).map_err(|error| unreadable().source(error))?;
             let text_of = |node: roxmltree::Node<'_, '_>, name: &str| {
@@ -251,7 +267,7 @@ impl BackupStore {
         let range = format!("bytes={offset}-{}", offset + most - 1);
         let url = bucket.get_object(Some(&key), &object).sign(GOOD);
         let what = format!("reading {name}");
-        let response = AGENT.get(url.as_str()).header("range", range).call();
+        let response = self.agent()?.get(url.as_str()).header("range", range).call();
         let mut response = response.map_err(|error| self.unreachable(&what, error))?;
         match response.status().as_u16() {
             206 => {}
@@ -270,7 +286,7 @@ impl BackupStore {
     pub(crate) fn delete(&self, name: &str) -> Result<()> {
         let (bucket, key, object) = (self.bucket()?, self.key(), self.object(name));
         let url = bucket.delete_object(Some(&key), &object).sign(GOOD);
-        self.answer(&format!("deleting {name}"), AGENT.delete(url.as_str()).call()).map(drop)
+        self.answer(&format!("deleting {name}"), self.agent()?.delete(url.as_str()).call()).map(drop)
     }
 
     fn answer(&self, what: &str, response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<String> {
@@ -331,4 +347,17 @@ impl BackupStore {
             if status >= 500 && status != 507 { Error::transient(message) } else { Error::precondition(message) };
         error.evidence(format!("HTTP {status} {code} {said}").trim_end().to_owned()).hint(hint)
     }
+}
+
+fn parse_authority(pem: &str) -> Result<RootCerts> {
+    let certificates: Vec<_> = parse_pem(pem.as_bytes())
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if certificates.is_empty() {
+        return Err(Error::config("phase2.backup.s3.ca_file has no certificate in PEM").hint("turnup config check"));
+    }
+    Ok(RootCerts::Specific(Arc::new(certificates)))
 }
