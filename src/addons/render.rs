@@ -94,6 +94,7 @@ impl TemplateValues<'_> {
             settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
         let values = context! {
             image, version, hash,
+            kubernetes_version => &settings.kubernetes_version,
             pod_cidr => settings.pod_cidr.to_string(),
             cluster_domain => &settings.cluster_domain,
             dns_address => dns_address.to_string(),

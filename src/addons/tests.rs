@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::object::Object;
@@ -9,7 +11,7 @@ use super::observed::Observed;
 use super::prune;
 use super::render::{Rendered, TemplateValues};
 use super::rollout::ExpectedAddons;
-use crate::cluster::ClusterSettings;
+use crate::cluster::{Addon, ClusterSettings};
 use crate::config::{Settings, TreeSource};
 use crate::error::Result;
 use crate::inventory::Endpoint;
@@ -46,9 +48,9 @@ fn render_set(addon: &str, pairs: &[(&str, &str)]) -> Result<String> {
     Ok(manifests.into_iter().find(|manifest| manifest.name == addon).unwrap().text)
 }
 
-/// What a manifest says with these settings and not without them, and the other way round.
-fn differences(addon: &str, pairs: &[(&str, &str)]) -> String {
-    let (before, after) = (render_set(addon, &[]).unwrap(), render_set(addon, pairs).unwrap());
+/// What a manifest says with the one settings and not with the other ones.
+fn differences(addon: &str, these: &[(&str, &str)], those: &[(&str, &str)]) -> String {
+    let (before, after) = (render_set(addon, these).unwrap(), render_set(addon, those).unwrap());
     let is_hash = |line: &str| line.contains("turnup.dev/hash");
     let only = |these: &str, those: &str, sign: &str| -> Vec<String> {
         let missing = these.lines().filter(|line| !is_hash(line) && !those.lines().any(|other| other == *line));
@@ -61,6 +63,7 @@ fn differences(addon: &str, pairs: &[(&str, &str)]) -> String {
 fn settings_of_coredns_are_in_its_corefile() {
     insta::assert_snapshot!(differences(
         "coredns",
+        &[],
         &[
             ("phase3.dns_upstreams", "192.0.2.53,192.0.2.54"),
             ("phase3.dns_stub_domains", "corp.example.com=10.0.0.53,b.example=10.0.0.54"),
@@ -82,6 +85,7 @@ fn settings_of_coredns_are_in_its_corefile() {
 fn settings_of_kube_proxy_are_in_its_configuration() {
     insta::assert_snapshot!(differences(
         "kube-proxy",
+        &[],
         &[
             ("phase1.cloud_provider", "baremetal"),
             ("phase2.proxy_mode", "iptables"),
@@ -100,6 +104,7 @@ fn settings_of_kube_proxy_are_in_its_configuration() {
 fn settings_of_flannel_are_its_flags() {
     insta::assert_snapshot!(differences(
         "flannel",
+        &[],
         &[
             ("phase2.network.mtu", "1400"),
             ("phase2.network.interface", "eth1"),
@@ -142,6 +147,63 @@ fn coredns_as_it_is_applied() {
 fn metrics_server_as_it_is_applied() {
     let pairs = [("phase3.metrics_server", "y"), ("phase3.metrics_server_resolution", "20s")];
     insta::assert_snapshot!(render_set("metrics-server", &pairs).unwrap());
+}
+
+#[test]
+fn kube_state_metrics_as_it_is_applied() {
+    insta::assert_snapshot!(render_set("kube-state-metrics", &[("phase3.kube_state_metrics", "y")]).unwrap());
+}
+
+#[test]
+fn settings_of_kube_state_metrics_are_its_flags_and_its_rights() {
+    let on = ("phase3.kube_state_metrics", "y");
+    let chosen = [
+        on,
+        ("phase3.kube_state_metrics_skip_resources", "leases,storageclasses,volumeattachments"),
+        ("phase3.kube_state_metrics_extra_resources", "roles,secrets"),
+        ("phase3.kube_state_metrics_labels", "app.kubernetes.io/name,team"),
+        ("phase3.kube_state_metrics_memory_limit", "1Gi"),
+    ];
+    insta::assert_snapshot!(differences("kube-state-metrics", &[on], &chosen));
+    let older = [on, ("phase2.kubernetes_version", "1.35.4")];
+    insta::assert_snapshot!("kube_state_metrics_of_1_35", differences("kube-state-metrics", &[on], &older));
+}
+
+/// What a rule of the role grants is what the flag names, whatever is chosen.
+#[test]
+fn kube_state_metrics_may_read_what_it_is_told_to_and_nothing_else() {
+    let all = "configmaps,daemonsets,leases,pods,services";
+    for skipped in ["", "pods", all] {
+        let pairs = [("phase3.kube_state_metrics", "y"), ("phase3.kube_state_metrics_skip_resources", skipped)];
+        let objects = Object::read(&render_set("kube-state-metrics", &pairs).unwrap()).unwrap();
+        let of_kind = |kind: &str| objects.iter().find(|(object, _)| object.kind == kind).unwrap().1.clone();
+        let rules = of_kind("ClusterRole")["rules"].as_array().unwrap().clone();
+        let granted = rules.iter().flat_map(|rule| rule["resources"].as_array().unwrap());
+        let granted: BTreeSet<&str> = granted.map(|name| name.as_str().unwrap()).collect();
+        let args = of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]["args"].clone();
+        let flag = args.as_array().unwrap().iter().find_map(|arg| arg.as_str().unwrap().strip_prefix("--resources="));
+        assert_eq!(flag.unwrap().split(',').collect::<BTreeSet<&str>>(), granted);
+        assert!(granted.contains("nodes") && !granted.contains("secrets"), "{granted:?}");
+        assert!(skipped.split(',').all(|name| !granted.contains(name)), "{granted:?}");
+        assert!(rules.iter().all(|rule| rule["verbs"] == serde_json::json!(["list", "watch"])), "{rules:?}");
+    }
+}
+
+#[test]
+fn node_exporter_as_it_is_applied() {
+    insta::assert_snapshot!(render_set("node-exporter", &[("phase3.node_exporter", "y")]).unwrap());
+}
+
+#[test]
+fn settings_of_node_exporter_are_its_flags() {
+    let on = ("phase3.node_exporter", "y");
+    let chosen = [
+        on,
+        ("phase3.node_exporter_port", "9101"),
+        ("phase3.node_exporter_skip_collectors", "infiniband,zfs"),
+        ("phase3.node_exporter_extra_collectors", "processes"),
+    ];
+    insta::assert_snapshot!(differences("node-exporter", &[on], &chosen));
 }
 
 #[test]
@@ -220,6 +282,28 @@ fn every_object_of_every_manifest_is_known_and_labelled() {
             assert!(document.contains("    app.kubernetes.io/managed-by: turnup\n"), "{document}");
         }
     }
+}
+
+/// By it the pods of a new form are told from old ones, on which a rollout would wait for ever.
+#[test]
+fn pods_of_every_daemon_set_have_the_hash() {
+    let pairs = [("phase3.node_exporter", "y")];
+    let mut seen = BTreeSet::new();
+    for addon in ["flannel", "kube-proxy", "node-exporter"] {
+        for (object, value) in Object::read(&render_set(addon, &pairs).unwrap()).unwrap() {
+            if object.kind == "DaemonSet" {
+                let hash = |value: &Value| value["metadata"]["annotations"]["turnup.dev/hash"].clone();
+                assert_eq!(hash(&value), hash(&value["spec"]["template"]), "{addon}");
+                assert!(hash(&value).is_string(), "{addon}");
+                seen.insert(addon);
+            }
+        }
+    }
+    let source = TreeSource::embedded();
+    let all = Addon::all(&source).unwrap();
+    let expected: BTreeSet<&str> =
+        all.iter().filter(|addon| addon.main == "DaemonSet").map(|addon| addon.name.as_str()).collect();
+    assert_eq!(seen, expected);
 }
 
 #[test]

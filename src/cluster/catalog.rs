@@ -206,7 +206,16 @@ mod tests {
         let names: Vec<String> = Addon::all(&source).unwrap().into_iter().map(|addon| addon.name).collect();
         assert_eq!(
             names,
-            ["flannel", "kube-proxy", "coredns", "limit-range", "local-path-provisioner", "metrics-server"]
+            [
+                "flannel",
+                "kube-proxy",
+                "coredns",
+                "kube-state-metrics",
+                "limit-range",
+                "local-path-provisioner",
+                "metrics-server",
+                "node-exporter"
+            ]
         );
         assert_eq!(Addon::all(&source).unwrap()[2].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =

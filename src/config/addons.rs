@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::format::{parse_duration, parse_quantity};
+use super::ports;
 use super::problem::Problem;
 use super::relations::words;
 use super::schema::TARGET;
@@ -22,6 +23,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems.extend(check_interface(facts));
     problems.extend(check_patience(facts));
     problems.extend(check_metrics(facts));
+    problems.extend(check_exporter(facts));
     problems
 }
 
@@ -62,14 +64,29 @@ fn check_servers(facts: &Values<'_, '_>) -> Vec<Problem> {
     names.into_iter().filter(asks_itself).map(why).collect()
 }
 
-/// What `CoreDNS` requests: the API server refuses a limit below it.
-const DNS_REQUEST: &str = "70Mi";
+/// Limits of memory, and what the manifests request: the API server refuses a limit below it.
+const LIMITS: [(&str, &str, &str); 2] = [
+    ("phase3.dns_memory_limit", "70Mi", "CoreDNS"),
+    ("phase3.kube_state_metrics_memory_limit", "64Mi", "kube-state-metrics"),
+];
 
-fn check_memory(facts: &Values<'_, '_>) -> Option<Problem> {
-    let name = "phase3.dns_memory_limit";
-    let limit = facts.text(name)?;
-    let small = parse_quantity(limit)? < parse_quantity(DNS_REQUEST)?;
-    small.then(|| Problem::of(name, format!("{limit} is less than the {DNS_REQUEST} that CoreDNS requests")))
+fn check_memory(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let is_less = |limit: &str, request: &str| Some(parse_quantity(limit)? < parse_quantity(request)?);
+    let judge = |(name, request, who): (&str, &str, &str)| {
+        let limit = facts.text(name).filter(|limit| is_less(limit, request) == Some(true))?;
+        Some(Problem::of(name, format!("{limit} is less than the {request} that {who} requests")))
+    };
+    LIMITS.into_iter().filter_map(judge).collect()
+}
+
+/// node-exporter listens on every host.
+fn check_exporter(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = ports::EXPORTER;
+    let port = facts.number(name)?;
+    let owner = ports::find_fixed(facts, &(port..=port)).map(|(_, owner)| owner);
+    let sshd = || facts.number("phase1.ssh.port").filter(|ssh| *ssh == port).map(|_| "sshd");
+    let owner = owner.or_else(sshd)?;
+    Some(Problem::of(name, format!("port {port} is taken by {owner} on the same host")))
 }
 
 /// The kernel's table belongs to the machine around local hosts, which may not change it.
@@ -216,5 +233,37 @@ mod tests {
             assert!(said.contains(name) && said.contains(why), "{said}");
         }
         assert_eq!(refused(("phase3.metrics_server_resolution", "10s")), "");
+    }
+
+    #[test]
+    fn node_exporter_has_a_port_that_is_free_on_every_host() {
+        let source = TreeSource::embedded();
+        let refused = |more: &[(&str, &str)]| {
+            let mut settings = Settings::defaults(&source).unwrap();
+            let pairs = [&[("phase3.node_exporter", "y")], more].concat();
+            settings.set_all(&pairs).map_or_else(|error| error.render(), |_| String::new())
+        };
+        let port = "phase3.node_exporter_port";
+        for (pairs, why) in [
+            (&[(port, "10250")][..], "phase3.node_exporter_port: port 10250 is taken by kubelet on the same host"),
+            (&[("phase2.api_port", "9100")], "phase2.api_port: port 9100 is taken by node-exporter on the same host"),
+            (&[(port, "31000")], "port 31000 is taken by node-exporter and lies within 30000 to 32767"),
+            (
+                &[("phase1.cloud_provider", "baremetal"), ("phase1.ssh.port", "9100")],
+                "phase3.node_exporter_port: port 9100 is taken by sshd on the same host",
+            ),
+        ] {
+            let said = refused(pairs);
+            assert!(said.contains(why), "{said}");
+        }
+        assert_eq!(refused(&[(port, "9101"), ("phase2.api_port", "9100")]), "");
+    }
+
+    #[test]
+    fn kube_state_metrics_gets_the_memory_that_it_requests() {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        let limit = "phase3.kube_state_metrics_memory_limit";
+        let error = settings.set_all(&[("phase3.kube_state_metrics", "y"), (limit, "32Mi")]).unwrap_err();
+        assert_eq!(error.message(), format!("{limit}: 32Mi is less than the 64Mi that kube-state-metrics requests"));
     }
 }

@@ -17,8 +17,17 @@ const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 9] = [
     (10259..=10259, "kube-scheduler", None),
 ];
 
+/// A port that a setting names.
+pub(super) const EXPORTER: &str = "phase3.node_exporter_port";
+
 /// The first of these ports that has an owner in this configuration, and the owner.
 pub(super) fn find_taken(facts: &Values<'_, '_>, wanted: &RangeInclusive<i64>) -> Option<(i64, &'static str)> {
+    let exporter = facts.number(EXPORTER).filter(|port| wanted.contains(port));
+    find_fixed(facts, wanted).or_else(|| Some((exporter?, "node-exporter")))
+}
+
+/// The same, of ports that no setting names.
+pub(super) fn find_fixed(facts: &Values<'_, '_>, wanted: &RangeInclusive<i64>) -> Option<(i64, &'static str)> {
     let is_used = |switch: Option<&str>| switch.is_none_or(|switch| facts.text(switch) == Some("y"));
     let meets = |ports: &RangeInclusive<i64>| ports.start() <= wanted.end() && wanted.start() <= ports.end();
     let (ports, owner, _) = TAKEN.iter().find(|(ports, _, switch)| meets(ports) && is_used(*switch))?;

@@ -38,6 +38,7 @@ mod cluster_cloud;
 #[cfg(feature = "failpoints")]
 mod cluster_crash;
 mod cluster_disk;
+mod cluster_exporters;
 mod cluster_faults;
 mod cluster_firewall;
 mod cluster_ha;

@@ -332,6 +332,19 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("manifest `addons/local-path-provisioner.yaml`", &["phase3.local_storage_path"]),
     ("file `addons/own-manifests.yaml`", &["phase3.manifests"]),
     ("manifest `addons/metrics-server.yaml`", &["phase3.metrics_server_replicas", "phase3.metrics_server_resolution"]),
+    (
+        "manifest `addons/kube-state-metrics.yaml`",
+        &[
+            "phase3.kube_state_metrics_skip_resources",
+            "phase3.kube_state_metrics_extra_resources",
+            "phase3.kube_state_metrics_labels",
+            "phase3.kube_state_metrics_memory_limit",
+        ],
+    ),
+    (
+        "manifest `addons/node-exporter.yaml`",
+        &["phase3.node_exporter_port", "phase3.node_exporter_skip_collectors", "phase3.node_exporter_extra_collectors"],
+    ),
 ];
 
 #[track_caller]
