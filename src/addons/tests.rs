@@ -48,9 +48,9 @@ fn render_set(addon: &str, pairs: &[(&str, &str)]) -> Result<String> {
     Ok(manifests.into_iter().find(|manifest| manifest.name == addon).unwrap().text)
 }
 
-/// What a manifest says with one set of settings and not with the other, and the other way round.
-fn differences(addon: &str, base: &[(&str, &str)], changed: &[(&str, &str)]) -> String {
-    let (before, after) = (render_set(addon, base).unwrap(), render_set(addon, changed).unwrap());
+/// What a manifest says with one set of settings and not with the other one.
+fn differences(addon: &str, set: &[(&str, &str)], other: &[(&str, &str)]) -> String {
+    let (before, after) = (render_set(addon, set).unwrap(), render_set(addon, other).unwrap());
     let is_hash = |line: &str| line.contains("turnup.dev/hash");
     let only = |these: &str, those: &str, sign: &str| -> Vec<String> {
         let missing = these.lines().filter(|line| !is_hash(line) && !those.lines().any(|other| other == *line));

@@ -13,15 +13,10 @@ use super::runtime::read_certificates;
 /// As JSON, with the key; none where backups stay on the hosts.
 pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
     let Some(s3) = cluster.settings.backup.as_ref().and_then(|backup| backup.s3.as_ref()) else { return Ok(None) };
-    let (name, setting) = (&s3.credentials_file, S3Settings::CREDENTIALS);
-    let text = input::read_text(&cluster.work_dir.join(name), input::KEYS).map(Zeroizing::new).map_err(|error| {
-        Error::config(format!("{setting}: {name} cannot be read")).source(error).hint("turnup config check")
-    })?;
-    let (access_key, secret_key) = parse(&text).ok_or_else(|| {
-        Error::config(format!("{setting}: {name} has no access key"))
-            .evidence("expected the lines access_key_id = … and secret_access_key = …")
-            .hint("turnup config check")
-    })?;
+    let (machine, (access_key, secret_key)) = match s3.credentials_file.as_str() {
+        "" => (require_identity(cluster)?, Default::default()),
+        name => (String::new(), read_key(cluster, name)?),
+    };
     let authority = match s3.ca_file.as_str() {
         "" => String::new(),
         name => read_certificates(cluster, S3Settings::AUTHORITY, name)?,
@@ -34,10 +29,34 @@ pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
         prefix: if prefix.is_empty() { String::new() } else { format!("{prefix}/") },
         path_style: s3.path_style,
         authority,
+        machine,
         access_key,
         secret_key,
     };
     serde_json::to_string(&store).map(Some).context("cannot write JSON")
+}
+
+fn read_key(cluster: &Cluster, name: &str) -> Result<(String, String)> {
+    let setting = S3Settings::CREDENTIALS;
+    let text = input::read_text(&cluster.work_dir.join(name), input::KEYS).map(Zeroizing::new).map_err(|error| {
+        Error::config(format!("{setting}: {name} cannot be read")).source(error).hint("turnup config check")
+    })?;
+    parse(&text).ok_or_else(|| {
+        Error::config(format!("{setting}: {name} has no access key"))
+            .evidence("expected the lines access_key_id = … and secret_access_key = …")
+            .hint("turnup config check")
+    })
+}
+
+/// The cloud whose machines need no key; an error for hosts without an identity that stores take.
+fn require_identity(cluster: &Cluster) -> Result<String> {
+    let target = cluster.settings.target;
+    let cloud = target.cloud().filter(|cloud| cloud.bucket_key().is_some());
+    cloud.map(|cloud| cloud.name().to_owned()).ok_or_else(|| {
+        let setting = S3Settings::CREDENTIALS;
+        Error::config(format!("{setting} is empty, and hosts of {target} have no role that is a key for a bucket"))
+            .hint(format!("turnup config set {setting}=FILE"))
+    })
 }
 
 /// The first key of a file of credentials. Clients write a word of their own before both names.

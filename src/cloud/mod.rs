@@ -19,6 +19,8 @@ mod volume;
 use std::fmt;
 use std::path::PathBuf;
 
+use zeroize::Zeroizing;
+
 use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::inventory::volume::Volume;
@@ -106,6 +108,12 @@ pub trait Cloud: fmt::Debug + Sync {
     /// The API that attaches a volume to this host, with the rights of the host's own identity.
     fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>>;
 
+    /// What lends a machine a key for buckets that speak S3, by its own identity; none where its
+    /// machines have no such one.
+    fn bucket_key(&self) -> Option<LendBucketKey> {
+        None
+    }
+
     /// What its machines, disks and the rest cost, as `src/cloud/<cloud>/prices.toml` has it; with
     /// the date and the region that the prices are of.
     fn price_list(&self) -> &'static str;
@@ -113,6 +121,19 @@ pub trait Cloud: fmt::Debug + Sync {
     /// The command by which an administrator detaches a volume from a dead machine.
     fn detach_command(&self, volume: &Volume, machine: &str) -> String;
 }
+
+/// A key for buckets that speak S3, which is good for some hours.
+pub struct BucketKey {
+    /// Its public part.
+    pub id: String,
+    /// Its secret one.
+    pub secret: Zeroizing<String>,
+    /// What shows that it is lent.
+    pub session: Zeroizing<String>,
+}
+
+/// Asks the metadata service for a key.
+pub type LendBucketKey = fn(&Endpoints) -> Result<BucketKey>;
 
 /// A setting that an attribute of a disk comes from.
 #[derive(Clone, Copy, Debug)]

@@ -17,7 +17,8 @@ use crate::input;
 
 static PHASES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/phases");
 static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
-/// The files in both and `Kconfig`, by their paths: a forecast reads them tens of thousands of times.
+/// The files in both and `Kconfig`, by their paths: a forecast reads them tens of thousands of
+/// times.
 static EMBEDDED: LazyLock<BTreeMap<String, &'static [u8]>> = LazyLock::new(index_embedded);
 
 /// What files of the copy inside the binary say, by their place in memory and its type.

@@ -35,12 +35,12 @@ impl Forecast {
         let (mut elsewhere, mut later) = (Vec::new(), Vec::new());
         for Setting { name, .. } in settings.list() {
             let mut values = search.values(name)?;
-            // Where the tree says where it goes, it goes there, and rarely elsewhere; what changes no
-            // host stands in no node config.
+            // What changes no host stands in no node config.
             if settings.effect(name)? == Some(ChangeEffect::None) {
                 elsewhere.push(values);
                 continue;
             }
+            // Where the tree says where it goes, it goes there, and rarely elsewhere.
             if settings.destinations(name)?.is_empty() {
                 search.try_alone(&mut values);
             }

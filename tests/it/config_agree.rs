@@ -24,12 +24,17 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
     let groups = json!([{"name": "web", "role": "worker", "size": 1, "labels": {"example.kubernetes.io/web": "y"}}]);
     let set = |settings: &[&str]| settings.iter().map(|&setting| setting.to_owned()).collect::<Vec<_>>();
     let aws = |more: String| vec!["phase1.cloud_provider=aws".to_owned(), URL.to_owned(), more];
+    let bucket = || {
+        let place = ["phase2.backup.s3.endpoint=https://s3.example.com", "phase2.backup.s3.region=eu"];
+        set(&[&["phase2.backup.store=s3", "phase2.backup.s3.bucket=b"], &place[..]].concat())
+    };
     vec![
         (set(&["phase1.cloud_provider=aws"]), "phase1.user_data.artifacts_url: it is empty"),
         (set(&["phase1.cloud_provider=custom"]), "phase1.custom.module: it is empty"),
         (set(&["phase1.cloud_provider=baremetal"]), "phase1.baremetal.hosts_file: failed to open file"),
         (set(&["phase2.proxy_ca_file=corp.pem", "phase2.http_proxy=http://proxy:3128"]), "corp.pem is not there"),
         (aws(format!("phase1.node_groups={groups}")), "the group web has the label example.kubernetes.io/web"),
+        (bucket(), "phase2.backup.s3.credentials_file is empty, and hosts of local have no role"),
         (vec![format!("phase2.host.file_assets={files}")], "turnup writes /var/lib/kubelet/config.yaml itself"),
         (vec![format!("phase2.host.hooks={hooks}")], "these units wait for each other"),
     ]

@@ -1,8 +1,10 @@
 //! Amazon EC2: what it is called, what it takes, and what to do about its errors.
 //!
-//! `settings` is the part of its Terraform module, `volume` its API for volumes.
+//! `settings` is the part of its Terraform module, `volume` its API for volumes, `metadata` what a
+//! machine is told of itself.
 
 mod machine;
+mod metadata;
 mod settings;
 mod sigv4;
 mod volume;
@@ -10,7 +12,7 @@ mod volume;
 use std::path::{Path, PathBuf};
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeSetting, known, naming};
+use super::{BucketKey, Cloud, Endpoints, KnownError, LendBucketKey, VolumeApi, VolumeSetting, known, naming};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -77,6 +79,13 @@ impl Cloud for Aws {
 
     fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>> {
         Ok(Box::new(volume::Ec2::new(volume, endpoints)?))
+    }
+
+    fn bucket_key(&self) -> Option<LendBucketKey> {
+        Some(|endpoints| {
+            let lent = metadata::Metadata::open(&endpoints.metadata)?.credentials()?;
+            Ok(BucketKey { id: lent.key_id, secret: lent.secret, session: lent.session })
+        })
     }
 
     fn price_list(&self) -> &'static str {

@@ -51,6 +51,10 @@ pub(super) struct AwsSettings {
     termination_queue: bool,
     detailed_monitoring: bool,
     cpu_credits: String,
+    /// Where control-plane hosts may keep backups, by their role; empty without.
+    backup_bucket: String,
+    /// With its slash, or empty.
+    backup_prefix: String,
     names: AwsNames,
     /// What groups have that say nothing else.
     #[serde(skip)]
@@ -83,6 +87,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
             "turnup config set phase1.aws.zones={region}a,{region}b (aws ec2 describe-availability-zones)"
         )));
     }
+    let (backup_bucket, backup_prefix) = read_bucket(settings)?;
     let defaults = Defaults {
         image: text("ami")?,
         disk_gb: number("disk_gb")?,
@@ -117,10 +122,23 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
         termination_queue: flag("termination_queue")?,
         detailed_monitoring: flag("detailed_monitoring")?,
         cpu_credits: text("cpu_credits")?,
+        backup_bucket,
+        backup_prefix,
         names: AwsNames::default(),
         own_types: [defaults.machine_type.clone(), defaults.disk_type.clone()],
     };
     Ok((defaults, aws))
+}
+
+/// The bucket for backups and the beginning of their names, where no key of the user's is for it.
+fn read_bucket(settings: &Settings) -> Result<(String, String)> {
+    let text = |name: &str| settings.get(&format!("phase2.backup.{name}"));
+    if text("store")? != "s3" || !text("s3.credentials_file")?.is_empty() {
+        return Ok(Default::default());
+    }
+    let prefix = text("s3.prefix")?;
+    let prefix = prefix.trim_matches('/');
+    Ok((text("s3.bucket")?, if prefix.is_empty() { String::new() } else { format!("{prefix}/") }))
 }
 
 impl CloudSettings for AwsSettings {

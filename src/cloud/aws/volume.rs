@@ -1,13 +1,12 @@
-//! Amazon EC2: `AttachVolume`, with what the machine's role lends it (the metadata service's
-//! version 2).
+//! Amazon EC2: `AttachVolume`, with what the machine's role lends it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use roxmltree::{Document, Node};
-use zeroize::Zeroizing;
 
+use super::metadata::Metadata;
 use super::sigv4::{Credentials, SignedRequest};
 use crate::cloud::http;
 use crate::cloud::{Endpoints, VolumeApi, VolumeState};
@@ -44,33 +43,14 @@ pub(super) fn devices(volume: &Volume, blocks: &Path) -> Vec<PathBuf> {
 
 impl<'v> Ec2<'v> {
     pub(super) fn new(volume: &'v Volume, endpoints: &Endpoints) -> Result<Self> {
-        let metadata = &endpoints.metadata;
-        let session = http::ask_metadata(
-            "PUT",
-            &format!("{metadata}/latest/api/token"),
-            &[("X-aws-ec2-metadata-token-ttl-seconds", "300")],
-        )?;
-        let session = Zeroizing::new(session);
-        let ask = |path: &str| {
-            let headers = [("X-aws-ec2-metadata-token", session.as_str())];
-            http::ask_metadata("GET", &format!("{metadata}/latest/{path}"), &headers)
-        };
-        let identity = http::parse(&ask("dynamic/instance-identity/document")?, "the metadata service")?;
-        let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
-        let (instance, region) = (text(&identity, "instanceId"), text(&identity, "region"));
-        let roles = "meta-data/iam/security-credentials/";
-        let role = ask(roles)?;
-        let role = role.lines().next().unwrap_or_default();
-        let lent = Zeroizing::new(ask(&format!("{roles}{role}"))?);
-        let lent = http::parse(&lent, "the metadata service")?;
-        let credentials = Credentials {
-            key_id: text(&lent, "AccessKeyId"),
-            secret: Zeroizing::new(text(&lent, "SecretAccessKey")),
-            session: Zeroizing::new(text(&lent, "Token")),
-        };
+        let metadata = Metadata::open(&endpoints.metadata)?;
+        let identity = metadata.read("dynamic/instance-identity/document")?;
+        let text = |name: &str| identity[name].as_str().unwrap_or_default().to_owned();
+        let (instance, region) = (text("instanceId"), text("region"));
+        let credentials = metadata.credentials()?;
         let url = match &endpoints.api {
             Some(url) => url.clone(),
-            None => format!("https://ec2.{region}.{}", ask("meta-data/services/domain")?.trim()),
+            None => format!("https://ec2.{region}.{}", metadata.ask("meta-data/services/domain")?.trim()),
         };
         Ok(Self { volume, url, region, instance, credentials })
     }

@@ -15,6 +15,7 @@ use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use serde::{Deserialize, Serialize};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
+use crate::cloud::{self, Cloud, Endpoints};
 use crate::error::{Error, Result};
 
 use super::retention::Retention;
@@ -60,9 +61,14 @@ pub(crate) struct BackupStore {
     /// The certificates of its authority in PEM; empty for one of the public authorities.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub authority: String,
+    /// The cloud whose machines' own identity is the key; empty where that is the one below.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// The public part of the key.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub access_key: String,
     /// The secret one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub secret_key: String,
 }
 
@@ -211,8 +217,19 @@ impl BackupStore {
         Ok(agents.entry(self.authority.clone()).or_insert(new_agent(roots)).clone())
     }
 
-    fn key(&self) -> Credentials {
-        Credentials::new(self.access_key.clone(), self.secret_key.clone())
+    fn key(&self) -> Result<Credentials> {
+        self.key_of(&Endpoints::default())
+    }
+
+    pub(super) fn key_of(&self, endpoints: &Endpoints) -> Result<Credentials> {
+        if self.machine.is_empty() {
+            return Ok(Credentials::new(self.access_key.clone(), self.secret_key.clone()));
+        }
+        let ask = cloud::find(&self.machine).and_then(Cloud::bucket_key).ok_or_else(|| {
+            Error::config(format!("machines of {} have no key for {}", self.machine, self.shown())).hint("turnup up")
+        })?;
+        let lent = ask(endpoints)?;
+        Ok(Credentials::new_with_token(lent.id, lent.secret.to_string(), lent.session.to_string()))
     }
 
     fn object(&self, name: &str) -> String {
@@ -221,7 +238,7 @@ impl BackupStore {
 
     /// Copies this file there.
     pub(crate) fn put(&self, name: &str, path: &Path) -> Result<()> {
-        let (bucket, key, object) = (self.bucket()?, self.key(), self.object(name));
+        let (bucket, key, object) = (self.bucket()?, self.key()?, self.object(name));
         let file = fs_err::File::open(path)?;
         let length = file.metadata()?.len();
         let url = bucket.put_object(Some(&key), &object).sign(GOOD);
@@ -231,7 +248,7 @@ impl BackupStore {
 
     /// The objects whose names begin so.
     pub(crate) fn list(&self, begin: &str) -> Result<Vec<StoredObject>> {
-        let (bucket, key, what) = (self.bucket()?, self.key(), "listing backups");
+        let (bucket, key, what) = (self.bucket()?, self.key()?, "listing backups");
         let (mut found, mut token) = (Vec::new(), None::<String>);
         loop {
             let mut list = bucket.list_objects_v2(Some(&key));
@@ -263,7 +280,7 @@ impl BackupStore {
 
     /// A part of an object from this byte on; empty behind its end.
     pub(crate) fn read_part(&self, name: &str, offset: u64, most: u64) -> Result<Vec<u8>> {
-        let (bucket, key, object) = (self.bucket()?, self.key(), self.object(name));
+        let (bucket, key, object) = (self.bucket()?, self.key()?, self.object(name));
         let range = format!("bytes={offset}-{}", offset + most - 1);
         let url = bucket.get_object(Some(&key), &object).sign(GOOD);
         let what = format!("reading {name}");
@@ -284,7 +301,7 @@ impl BackupStore {
 
     /// Deletes an object.
     pub(crate) fn delete(&self, name: &str) -> Result<()> {
-        let (bucket, key, object) = (self.bucket()?, self.key(), self.object(name));
+        let (bucket, key, object) = (self.bucket()?, self.key()?, self.object(name));
         let url = bucket.delete_object(Some(&key), &object).sign(GOOD);
         self.answer(&format!("deleting {name}"), self.agent()?.delete(url.as_str()).call()).map(drop)
     }

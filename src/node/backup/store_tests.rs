@@ -4,6 +4,9 @@
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use crate::cloud::Endpoints;
+use crate::http_server;
+
 use super::*;
 
 /// The server, which ends with the test.
@@ -42,14 +45,12 @@ impl Moto {
 
     fn store(&self, bucket: &str) -> BackupStore {
         BackupStore {
-            endpoint: format!("{}://127.0.0.1:{}", self.scheme, self.port),
             bucket: bucket.into(),
             region: "us-east-1".into(),
             prefix: "etcd/".into(),
             path_style: true,
-            authority: String::new(),
-            access_key: "AKIDEXAMPLE".into(),
             secret_key: "do-not-show".into(),
+            ..store_of(&format!("{}://127.0.0.1:{}", self.scheme, self.port))
         }
     }
 
@@ -106,7 +107,7 @@ fn a_store_shows_a_certificate_of_the_authority_that_is_named() {
     let files = ["server.crt", "server.key"].map(|name| dir.path().join(name).display().to_string());
     fs_err::write(&files[0], certificate.pem()).unwrap();
     fs_err::write(&files[1], key.serialize_pem()).unwrap();
-    let moto = Moto::start_as("https", &["-c", &files[0], "-k", &files[1]]);
+    let moto = Moto::start_as("https", &["--ssl-cert", &files[0], "--ssl-key", &files[1]]);
     let store = |authority: &str| BackupStore { authority: authority.to_owned(), ..moto.store("safe") };
     let bucket = format!("{}/safe", moto.store("safe").endpoint);
     store(&pem).agent().unwrap().put(bucket).send_empty().unwrap();
@@ -160,18 +161,24 @@ fn hosts_copy_what_is_missing_and_retention_applies_there() {
     assert!(left.len() == 4 && foreign.iter().all(|name| left.iter().any(|one| one == name)), "{left:?}");
 }
 
-#[test]
-fn every_refusal_names_the_way_out() {
-    let store = BackupStore {
-        endpoint: "https://s3.example.com".into(),
+/// A bucket in this place, with a key.
+fn store_of(endpoint: &str) -> BackupStore {
+    BackupStore {
+        endpoint: endpoint.into(),
         bucket: "safe".into(),
         region: "eu".into(),
         prefix: String::new(),
         path_style: false,
         authority: String::new(),
+        machine: String::new(),
         access_key: "AK".into(),
-        secret_key: "do-not-show".into(),
-    };
+        secret_key: "secret".into(),
+    }
+}
+
+#[test]
+fn every_refusal_names_the_way_out() {
+    let store = BackupStore { secret_key: "do-not-show".into(), ..store_of("https://s3.example.com") };
     let refusal = |status, code: &str| {
         let text = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message></Error>");
         store.refusal("copying b", status, &text).render()
@@ -191,4 +198,33 @@ fn every_refusal_names_the_way_out() {
     let nowhere = BackupStore { endpoint: format!("http://127.0.0.1:{down}"), path_style: true, ..store };
     let error = nowhere.list("").unwrap_err().render();
     assert!(error.contains("cannot be reached") && !error.contains("X-Amz"), "{error}");
+}
+
+#[test]
+fn the_role_of_a_machine_is_a_key_with_what_shows_that_it_is_lent() {
+    let answer = |path: &str| match path {
+        "/latest/api/token" => Some("s3ssion"),
+        "/latest/meta-data/iam/security-credentials/" => Some("a-role"),
+        "/latest/meta-data/iam/security-credentials/a-role" => {
+            Some(r#"{"Code": "Success", "AccessKeyId": "AKIA", "SecretAccessKey": "s3cret", "Token": "l3nt"}"#)
+        }
+        _ => None,
+    };
+    let metadata = http_server::serve(http_server::LOOPBACK, move |request, stream| {
+        let is_session = request.headers.keys().any(|name| name.to_lowercase().contains("x-aws-ec2-metadata-token"));
+        match answer(&request.path).filter(|_| is_session) {
+            Some(text) => http_server::send(stream, "200 OK", text.as_bytes()),
+            None => http_server::send(stream, "401 Unauthorized", b""),
+        }
+    });
+    let endpoints = Endpoints { metadata, api: None };
+    let store = BackupStore { machine: "aws".into(), ..store_of("https://s3.eu-central-1.amazonaws.com") };
+    let key = store.key_of(&endpoints).unwrap();
+    let bucket =
+        rusty_s3::Bucket::new(store.endpoint.parse().unwrap(), rusty_s3::UrlStyle::Path, "safe", "eu").unwrap();
+    let url = rusty_s3::S3Action::sign(&bucket.get_object(Some(&key), "etcd/a"), Duration::from_mins(1));
+    assert!(url.as_str().contains("X-Amz-Security-Token=l3nt") && url.as_str().contains("AKIA"), "{url}");
+    assert!(!url.as_str().contains("s3cret"));
+    let other = BackupStore { machine: "gce".into(), ..store };
+    assert!(other.key_of(&endpoints).unwrap_err().render().contains("machines of gce have no key"));
 }

@@ -63,6 +63,22 @@ locals {
         Condition = { StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
       },
     ] : statement if var.cluster.etcd.volume.kms_key != ""],
+    # Keeps its backups in the bucket, and sees nothing else there.
+    [for statement in [
+      {
+        Sid       = "BackupList"
+        Effect    = "Allow"
+        Action    = "s3:ListBucket"
+        Resource  = "arn:${local.partition}:s3:::${local.aws.backup_bucket}"
+        Condition = { StringLike = { "s3:prefix" = "${local.aws.backup_prefix}*" } }
+      },
+      {
+        Sid      = "Backups"
+        Effect   = "Allow"
+        Action   = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
+        Resource = "arn:${local.partition}:s3:::${local.aws.backup_bucket}/${local.aws.backup_prefix}*"
+      },
+    ] : statement if local.aws.backup_bucket != ""],
     # Reads which machines Amazon takes back, and says when their pods have moved.
     [for statement in [
       { Sid = "TerminationQueue", Effect = "Allow", Action = ["sqs:ReceiveMessage", "sqs:DeleteMessage"], Resource = one(aws_sqs_queue.termination[*].arn) },

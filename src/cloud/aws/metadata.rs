@@ -1,0 +1,56 @@
+//! The metadata service of an EC2 machine (version 2): who the machine is, and what its role lends
+//! it for some hours.
+
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::sigv4::Credentials;
+use crate::cloud::http;
+use crate::error::{Error, Result};
+
+const SERVICE: &str = "the metadata service";
+
+/// The service, with the token that it wants to be asked with.
+pub(super) struct Metadata<'e> {
+    url: &'e str,
+    session: Zeroizing<String>,
+}
+
+impl<'e> Metadata<'e> {
+    pub(super) fn open(url: &'e str) -> Result<Self> {
+        let lifetime = [("X-aws-ec2-metadata-token-ttl-seconds", "300")];
+        let session = http::ask_metadata("PUT", &format!("{url}/latest/api/token"), &lifetime)?;
+        Ok(Self { url, session: Zeroizing::new(session) })
+    }
+
+    pub(super) fn ask(&self, path: &str) -> Result<String> {
+        let headers = [("X-aws-ec2-metadata-token", self.session.as_str())];
+        http::ask_metadata("GET", &format!("{}/latest/{path}", self.url), &headers)
+    }
+
+    /// A document in JSON.
+    pub(super) fn read(&self, path: &str) -> Result<Value> {
+        http::parse(&Zeroizing::new(self.ask(path)?), SERVICE)
+    }
+
+    /// What the machine's role lends it.
+    pub(super) fn credentials(&self) -> Result<Credentials> {
+        let roles = "meta-data/iam/security-credentials/";
+        let role = self.ask(roles)?;
+        let role = role.lines().next().unwrap_or_default();
+        let lent = self.read(&format!("{roles}{role}"))?;
+        let text = |name: &str| lent[name].as_str().unwrap_or_default().to_owned();
+        let credentials = Credentials {
+            key_id: text("AccessKeyId"),
+            secret: Zeroizing::new(text("SecretAccessKey")),
+            session: Zeroizing::new(text("Token")),
+        };
+        if credentials.key_id.is_empty() || credentials.secret.is_empty() {
+            let said = lent["Code"].as_str().unwrap_or_default();
+            return Err(Error::transient(format!("the role {role} of this machine lends no key"))
+                .evidence(format!("{SERVICE} says {said:?}"))
+                .hint("aws ec2 describe-iam-instance-profile-associations"));
+        }
+        Ok(credentials)
+    }
+}
