@@ -4,6 +4,7 @@
 use zeroize::Zeroizing;
 
 use crate::cluster::{Cluster, S3Settings};
+use crate::config::object_prefix;
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::node::backup::BackupStore;
@@ -21,12 +22,11 @@ pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
         "" => String::new(),
         name => read_certificates(cluster, S3Settings::AUTHORITY, name)?,
     };
-    let prefix = s3.prefix.trim_matches('/');
     let store = BackupStore {
         endpoint: s3.endpoint.clone(),
         bucket: s3.bucket.clone(),
         region: s3.region.clone(),
-        prefix: if prefix.is_empty() { String::new() } else { format!("{prefix}/") },
+        prefix: object_prefix(&s3.prefix),
         path_style: s3.path_style,
         authority,
         machine,

@@ -110,7 +110,7 @@ pub trait Cloud: fmt::Debug + Sync {
 
     /// What lends a machine a key for buckets that speak S3, by its own identity; none where its
     /// machines have no such one.
-    fn bucket_key(&self) -> Option<LendBucketKey> {
+    fn bucket_key(&self) -> Option<LendKey> {
         None
     }
 
@@ -122,18 +122,18 @@ pub trait Cloud: fmt::Debug + Sync {
     fn detach_command(&self, volume: &Volume, machine: &str) -> String;
 }
 
-/// A key for buckets that speak S3, which is good for some hours.
-pub struct BucketKey {
+/// What a machine's own identity is lent for some hours, to sign requests with.
+pub struct LentKey {
     /// Its public part.
     pub id: String,
     /// Its secret one.
     pub secret: Zeroizing<String>,
-    /// What shows that it is lent.
+    /// What shows that it is lent; empty for keys that are not.
     pub session: Zeroizing<String>,
 }
 
 /// Asks the metadata service for a key.
-pub type LendBucketKey = fn(&Endpoints) -> Result<BucketKey>;
+pub type LendKey = fn(&Endpoints) -> Result<LentKey>;
 
 /// A setting that an attribute of a disk comes from.
 #[derive(Clone, Copy, Debug)]

@@ -31,6 +31,14 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems
 }
 
+/// What the names of objects in the store begin with: the prefix with one slash behind it, or
+/// nothing.
+#[must_use]
+pub fn object_prefix(prefix: &str) -> String {
+    let prefix = prefix.trim_matches('/');
+    if prefix.is_empty() { String::new() } else { format!("{prefix}/") }
+}
+
 /// A key with a wrong letter would make backups that open for no key.
 fn judge_recipient(key: &str) -> Option<String> {
     if key.is_empty() || key.parse::<age::x25519::Recipient>().is_ok() {

@@ -61,6 +61,7 @@ pub use crate::json::Position;
 pub use crate::network::{Network, Network6};
 use crate::{json, network};
 pub use assignment::Assignment;
+pub use backup::object_prefix;
 pub use check::{check, count_hosts, judge};
 pub use destination::{ComponentName, Destination, flag_text};
 pub use explain::WishWay;

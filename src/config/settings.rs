@@ -200,7 +200,8 @@ impl Settings {
         self.values.get(self.schema.rank(self.schema.tree().symbol(name)?)?)
     }
 
-    fn setting(&self, name: &str) -> Result<&Setting> {
+    /// The setting of this name.
+    pub(crate) fn setting(&self, name: &str) -> Result<&Setting> {
         match self.find(name) {
             Some(setting) => Ok(setting),
             None => self.schema.find(name).and(Err(Error::bug(format!("{name} has no value")))),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::cluster_reset::on_host;
+use crate::cluster_reset::{ETCDCTL, on_host};
 use crate::cluster_support::{Site, can_make_hosts, say};
 
 const SUBNET: &str = "10.124.7.0/24";
@@ -38,10 +38,7 @@ fn prepare() -> Option<Site> {
 
 /// The members of etcd that vote, asked on the first host.
 fn voters(site: &Site) -> usize {
-    let pki = "/etc/kubernetes/etcd";
-    let command = format!(
-        "/opt/turnup/bin/etcdctl --cacert={pki}/ca.crt --cert={pki}/server.crt --key={pki}/server.key --write-out=json member list"
-    );
+    let command = format!("{ETCDCTL} --write-out=json member list");
     let list: Value = serde_json::from_str(&on_host(site, CONTROL_PLANES[0], &command)).unwrap();
     list["members"].as_array().unwrap().iter().filter(|member| member["isLearner"] != true).count()
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster_reset::{assert_same, look, on_host, settle};
+use crate::cluster_reset::{ETCDCTL, assert_same, look, on_host, settle};
 use crate::cluster_support::{Site, say};
 
 /// The lent hosts behind the names of this cluster.
@@ -78,10 +78,7 @@ fn kubectl_ok(site: &Site, args: &[&str]) -> String {
 
 /// The members of etcd and whether each votes, asked on the first host.
 fn members(site: &Site) -> Vec<(String, bool)> {
-    let pki = "/etc/kubernetes/etcd";
-    let command = format!(
-        "/opt/turnup/bin/etcdctl --cacert={pki}/ca.crt --cert={pki}/server.crt --key={pki}/server.key --write-out=json member list"
-    );
+    let command = format!("{ETCDCTL} --write-out=json member list");
     let list: Value = serde_json::from_str(&on_host(site, HOSTS[0].1, &command)).unwrap();
     let member = |member: &Value| (member["name"].as_str().unwrap().to_owned(), member["isLearner"] != true);
     let mut members: Vec<_> = list["members"].as_array().unwrap().iter().map(member).collect();

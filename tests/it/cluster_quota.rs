@@ -7,12 +7,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cluster_reset::on_host;
+use crate::cluster_reset::{ETCDCTL, on_host};
 use crate::cluster_support::{Site, can_make_hosts, say};
 
 const HOSTS: [&str; 3] = ["it-control-plane-0", "it-control-plane-1", "it-control-plane-2"];
-const ETCDCTL: &str = "/opt/turnup/bin/etcdctl --cacert=/etc/kubernetes/etcd/ca.crt \
-    --cert=/etc/kubernetes/etcd/server.crt --key=/etc/kubernetes/etcd/server.key --write-out=json";
 /// The smallest quota there is.
 const QUOTA: u64 = 1 << 30;
 /// The three agents look once a minute, and each waits for the one before it.
@@ -35,7 +33,7 @@ fn prepare() -> Option<Site> {
 }
 
 fn etcdctl(site: &Site, words: &str) -> Value {
-    serde_json::from_str(&on_host(site, HOSTS[0], &format!("{ETCDCTL} {words}"))).unwrap()
+    serde_json::from_str(&on_host(site, HOSTS[0], &format!("{ETCDCTL} --write-out=json {words}"))).unwrap()
 }
 
 fn has_alarm(site: &Site) -> bool {
@@ -52,7 +50,7 @@ fn sizes(site: &Site) -> Vec<u64> {
 fn fill(site: &Site) {
     let script = format!(
         "cd /run && head --bytes=1050000 /dev/urandom | base64 --wrap=0 >value && \
-         until {ETCDCTL} alarm list | grep --quiet alarms; do \
+         until {ETCDCTL} --write-out=json alarm list | grep --quiet alarms; do \
          seq 4 | xargs --max-procs=4 --replace sh -c '{ETCDCTL} put turnup-test/{{}} <value' >/dev/null 2>&1; done; rm value"
     );
     site.in_host(HOSTS[0], &script);

@@ -53,6 +53,10 @@ for p in /proc/[0-9]*; do readlink "$p/exe" 2>/dev/null; done | grep -e turnup -
 /// Lines of a host, counted: the same line twice is not the same as once.
 pub(crate) type Look = BTreeMap<String, usize>;
 
+/// etcdctl of a control-plane host, with the host's own certificate.
+pub(crate) const ETCDCTL: &str = "/opt/turnup/bin/etcdctl --cacert=/etc/kubernetes/etcd/ca.crt \
+    --cert=/etc/kubernetes/etcd/server.crt --key=/etc/kubernetes/etcd/server.key";
+
 /// Runs this on a host and returns what it prints.
 pub(crate) fn on_host(site: &Site, host: &str, script: &str) -> String {
     let address = site.hosts()[host]["address"].as_str().unwrap().to_owned();

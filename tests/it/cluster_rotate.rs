@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::cluster_addons::agnhost;
-use crate::cluster_reset::on_host;
+use crate::cluster_reset::{ETCDCTL, on_host};
 use crate::cluster_support::{Site, TIMEOUT, can_make_hosts, say};
 
 const CONTROL_PLANES: [&str; 3] = ["it-control-plane-0", "it-control-plane-1", "it-control-plane-2"];
@@ -149,7 +149,7 @@ fn killed_after_its_promotion(site: &Site, keyset: &str) {
 /// Values in etcd that this key has encrypted.
 fn encrypted_with(site: &Site, item: u32) -> usize {
     let script = format!(
-        "/opt/turnup/bin/etcdctl --cacert=/etc/kubernetes/etcd/ca.crt --cert=/etc/kubernetes/etcd/server.crt --key=/etc/kubernetes/etcd/server.key get --prefix /registry/secrets/default/ --print-value-only | grep -a -o -F k8s:enc:secretbox:v1:key{item}: | wc -l"
+        "{ETCDCTL} get --prefix /registry/secrets/default/ --print-value-only | grep -a -o -F k8s:enc:secretbox:v1:key{item}: | wc -l"
     );
     on_host(site, CONTROL_PLANES[0], &script).trim().parse().unwrap()
 }

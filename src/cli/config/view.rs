@@ -67,7 +67,7 @@ pub(super) fn list(context: &ConfigContext<'_>, args: &ListArgs) -> Result<()> {
 
 pub(super) fn get(context: &ConfigContext<'_>, names: &[String]) -> Result<()> {
     let settings = context.global.settings(&context.source)?;
-    let found = names.iter().map(|name| find(&settings, name)).collect::<Result<Vec<_>>>()?;
+    let found = names.iter().map(|name| settings.setting(name)).collect::<Result<Vec<_>>>()?;
     if context.printer.is_json() {
         let value =
             |setting: &Setting| if is_in_force(setting) { setting.json(settings.schema()) } else { Value::Null };
@@ -81,12 +81,6 @@ pub(super) fn get(context: &ConfigContext<'_>, names: &[String]) -> Result<()> {
 /// their defaults are there.
 const fn is_in_force(setting: &Setting) -> bool {
     setting.written || setting.visible
-}
-
-fn find<'s>(settings: &'s Settings, name: &str) -> Result<&'s Setting> {
-    settings.schema().find(name)?;
-    let found = settings.list().iter().find(|setting| setting.name == name);
-    found.ok_or_else(|| Error::bug(format!("{name} has no value")))
 }
 
 fn shown(setting: &Setting) -> &str {

@@ -4,8 +4,7 @@
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::sigv4::Credentials;
-use crate::cloud::http;
+use crate::cloud::{LentKey, http};
 use crate::error::{Error, Result};
 
 const SERVICE: &str = "the metadata service";
@@ -34,23 +33,23 @@ impl<'e> Metadata<'e> {
     }
 
     /// What the machine's role lends it.
-    pub(super) fn credentials(&self) -> Result<Credentials> {
+    pub(super) fn key(&self) -> Result<LentKey> {
         let roles = "meta-data/iam/security-credentials/";
         let role = self.ask(roles)?;
         let role = role.lines().next().unwrap_or_default();
         let lent = self.read(&format!("{roles}{role}"))?;
         let text = |name: &str| lent[name].as_str().unwrap_or_default().to_owned();
-        let credentials = Credentials {
-            key_id: text("AccessKeyId"),
+        let key = LentKey {
+            id: text("AccessKeyId"),
             secret: Zeroizing::new(text("SecretAccessKey")),
             session: Zeroizing::new(text("Token")),
         };
-        if credentials.key_id.is_empty() || credentials.secret.is_empty() {
+        if key.id.is_empty() || key.secret.is_empty() {
             let said = lent["Code"].as_str().unwrap_or_default();
             return Err(Error::transient(format!("the role {role} of this machine lends no key"))
                 .evidence(format!("{SERVICE} says {said:?}"))
                 .hint("aws ec2 describe-iam-instance-profile-associations"));
         }
-        Ok(credentials)
+        Ok(key)
     }
 }

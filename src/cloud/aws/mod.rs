@@ -12,7 +12,7 @@ mod volume;
 use std::path::{Path, PathBuf};
 
 use super::spec::{CloudSettings, Defaults};
-use super::{BucketKey, Cloud, Endpoints, KnownError, LendBucketKey, VolumeApi, VolumeSetting, known, naming};
+use super::{Cloud, Endpoints, KnownError, LendKey, VolumeApi, VolumeSetting, known, naming};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -81,11 +81,8 @@ impl Cloud for Aws {
         Ok(Box::new(volume::Ec2::new(volume, endpoints)?))
     }
 
-    fn bucket_key(&self) -> Option<LendBucketKey> {
-        Some(|endpoints| {
-            let lent = metadata::Metadata::open(&endpoints.metadata)?.credentials()?;
-            Ok(BucketKey { id: lent.key_id, secret: lent.secret, session: lent.session })
-        })
+    fn bucket_key(&self) -> Option<LendKey> {
+        Some(|endpoints| metadata::Metadata::open(&endpoints.metadata)?.key())
     }
 
     fn price_list(&self) -> &'static str {

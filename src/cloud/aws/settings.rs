@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::config::{Network, Settings};
+use crate::config::{Network, Settings, object_prefix};
 use crate::error::Result;
 
 use super::machine::{check_bastion, check_machine, check_processor, is_arm};
@@ -136,9 +136,7 @@ fn read_bucket(settings: &Settings) -> Result<(String, String)> {
     if text("store")? != "s3" || !text("s3.credentials_file")?.is_empty() {
         return Ok(Default::default());
     }
-    let prefix = text("s3.prefix")?;
-    let prefix = prefix.trim_matches('/');
-    Ok((text("s3.bucket")?, if prefix.is_empty() { String::new() } else { format!("{prefix}/") }))
+    Ok((text("s3.bucket")?, object_prefix(&text("s3.prefix")?)))
 }
 
 impl CloudSettings for AwsSettings {

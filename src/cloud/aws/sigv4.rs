@@ -10,13 +10,7 @@ use jiff::tz::TimeZone;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-/// What a machine's role lends it for some hours.
-pub(super) struct Credentials {
-    pub(super) key_id: String,
-    pub(super) secret: Zeroizing<String>,
-    /// Empty for keys that are not lent.
-    pub(super) session: Zeroizing<String>,
-}
+use crate::cloud::LentKey;
 
 /// What is signed, and for whom.
 pub(super) struct SignedRequest<'a> {
@@ -33,15 +27,15 @@ pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
 impl SignedRequest<'_> {
     /// The headers to send besides those that every request has, the last of them the signature.
-    pub(super) fn sign(&self, credentials: &Credentials) -> Vec<(&'static str, Zeroizing<String>)> {
+    pub(super) fn sign(&self, lent: &LentKey) -> Vec<(&'static str, Zeroizing<String>)> {
         let moment = self.moment.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string();
         let day = &moment[..8];
         let plain = |text: &str| Zeroizing::new(text.to_owned());
         // In the order of their names, as they are signed.
         let mut headers =
             vec![("content-type", plain(FORM)), ("host", plain(self.host)), ("x-amz-date", plain(&moment))];
-        if !credentials.session.is_empty() {
-            headers.push(("x-amz-security-token", credentials.session.clone()));
+        if !lent.session.is_empty() {
+            headers.push(("x-amz-security-token", lent.session.clone()));
         }
         let names = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
         let lines = headers.iter().map(|(name, value)| [*name, ":", value.as_str(), "\n"].concat());
@@ -51,15 +45,13 @@ impl SignedRequest<'_> {
         let scope = format!("{day}/{}/{}/aws4_request", self.region, self.service);
         let text =
             format!("AWS4-HMAC-SHA256\n{moment}\n{scope}\n{}", hex::encode(Sha256::digest(canonical.as_bytes())));
-        let secret = Zeroizing::new(format!("AWS4{}", credentials.secret.as_str()));
+        let secret = Zeroizing::new(format!("AWS4{}", lent.secret.as_str()));
         let chain = [day, self.region, self.service, "aws4_request"];
         let first = Zeroizing::new(secret.as_bytes().to_vec());
         let key = chain.into_iter().fold(first, |key, word| Zeroizing::new(hash(&key, word.as_bytes())));
         let signature = hex::encode(hash(&key, text.as_bytes()));
-        let authorization = format!(
-            "AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders={names}, Signature={signature}",
-            credentials.key_id
-        );
+        let authorization =
+            format!("AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders={names}, Signature={signature}", lent.id);
         headers.retain(|(name, _)| *name != "host");
         headers.push(("authorization", Zeroizing::new(authorization)));
         headers
@@ -79,9 +71,9 @@ mod tests {
 
     use super::*;
 
-    fn credentials(session: &str) -> Credentials {
-        Credentials {
-            key_id: "AKIDEXAMPLE".into(),
+    fn key(session: &str) -> LentKey {
+        LentKey {
+            id: "AKIDEXAMPLE".into(),
             secret: Zeroizing::new("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".into()),
             session: Zeroizing::new(session.into()),
         }
@@ -91,7 +83,7 @@ mod tests {
         let moment = "2015-08-30T12:36:00Z".parse().unwrap();
         let (host, region, service) = ("example.amazonaws.com", "us-east-1", "service");
         let form = SignedRequest { host, region, service, body: "Param1=value1", moment };
-        let headers = form.sign(&credentials(session));
+        let headers = form.sign(&key(session));
         assert!(headers.iter().any(|(name, value)| *name == "x-amz-date" && value.as_str() == "20150830T123600Z"));
         headers.last().unwrap().1.as_str().to_owned()
     }

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use roxmltree::{Document, Node};
 
 use super::metadata::Metadata;
-use super::sigv4::{Credentials, SignedRequest};
+use super::sigv4::SignedRequest;
 use crate::cloud::http;
-use crate::cloud::{Endpoints, VolumeApi, VolumeState};
+use crate::cloud::{Endpoints, LentKey, VolumeApi, VolumeState};
 use crate::error::{Context as _, Error, Result};
 use crate::inventory::volume::Volume;
 
@@ -24,7 +24,7 @@ pub(super) struct Ec2<'v> {
     url: String,
     region: String,
     instance: String,
-    credentials: Credentials,
+    key: LentKey,
 }
 
 /// What the volume can be found by where disks are `NVMe`: udev's link, and the serial number,
@@ -47,12 +47,12 @@ impl<'v> Ec2<'v> {
         let identity = metadata.read("dynamic/instance-identity/document")?;
         let text = |name: &str| identity[name].as_str().unwrap_or_default().to_owned();
         let (instance, region) = (text("instanceId"), text("region"));
-        let credentials = metadata.credentials()?;
+        let key = metadata.key()?;
         let url = match &endpoints.api {
             Some(url) => url.clone(),
             None => format!("https://ec2.{region}.{}", metadata.ask("meta-data/services/domain")?.trim()),
         };
-        Ok(Self { volume, url, region, instance, credentials })
+        Ok(Self { volume, url, region, instance, key })
     }
 
     /// The answer in XML.
@@ -62,7 +62,7 @@ impl<'v> Ec2<'v> {
         let body = pairs.collect::<Vec<_>>().join("&");
         let host = self.url.split_once("://").map_or(self.url.as_str(), |(_, host)| host);
         let form = SignedRequest { host, region: &self.region, service: "ec2", body: &body, moment: Timestamp::now() };
-        let signed = form.sign(&self.credentials);
+        let signed = form.sign(&self.key);
         let headers: Vec<(&str, &str)> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let answer = http::ask("POST", &format!("{}/", self.url), &headers, Some(&body))?;
         answer.require(|status, text| self.explain(action, status, text))?;
