@@ -20,7 +20,7 @@ use super::restore;
 use super::restore_log::{DIR, FILE, RestoreEntry, RestoreLog, SHUTDOWN_DELAY, mount_points};
 use super::systemd::{self, systemctl_in_time};
 use super::up::{LOCK, take_turn};
-use super::{boot_config, hosts_file, layout, mounts, packages, task, workload};
+use super::{attributes, boot_config, hosts_file, layout, mounts, packages, task, workload};
 
 /// Undoes everything, writing one [`NodeEvent`] a line to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
@@ -229,7 +229,9 @@ impl Down<'_> {
             .entries
             .iter()
             .filter_map(|entry| match entry {
-                RestoreEntry::Directory { path, before } => Some((path.as_str(), *before)),
+                RestoreEntry::Directory { path, before } | RestoreEntry::OwnDirectory { path, before } => {
+                    Some((path.as_str(), *before))
+                }
                 _ => None,
             })
             .collect();
@@ -238,8 +240,7 @@ impl Down<'_> {
             match before {
                 None if path != DIR && fs_err::remove_dir(path).is_ok() => self.removed(path)?,
                 Some((mode, user, group)) if Path::new(path).is_dir() => {
-                    fs_err::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
-                    std::os::unix::fs::chown(path, Some(user), Some(group))?;
+                    attributes::ensure(Path::new(path), mode, (user, group))?;
                 }
                 _ => {}
             }
