@@ -58,7 +58,7 @@ const PRIVILEGED: [&str; 5] = ["/etc/sudoers.d/", "/etc/ssh/", "/etc/pam.d/", "/
 /// Bits of a mode with which a program runs as its owner or group, and with which every user may
 /// write.
 const PRIVILEGED_BITS: u32 = 0o6002;
-/// With this bit a directory is everybody's, and each file in it its user's alone.
+/// With this bit all users may write a directory, and each of them removes only its own files.
 const STICKY: u32 = 0o1000;
 /// Fields of a hook that a unit file says itself.
 const SAID_BY_UNIT: [&str; 5] = ["before", "after", "requires", "run", "timeout"];
