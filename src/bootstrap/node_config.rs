@@ -441,3 +441,7 @@ pub(super) mod tests;
 #[cfg(test)]
 #[path = "credential_tests.rs"]
 mod credential_tests;
+
+#[cfg(test)]
+#[path = "system_tests.rs"]
+mod system_tests;

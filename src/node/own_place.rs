@@ -47,9 +47,25 @@ pub(super) fn ensure_directory(file: &File) -> Result<bool> {
     require_directory(path)?;
     let is_new = !path.is_dir();
     if is_new {
-        failpoint::around(format_args!("directory {}", file.path), || fs_err::create_dir_all(path))?;
+        make_directory(path)?;
     }
     Ok(attributes::ensure(path, file.mode, owner)? || is_new)
+}
+
+/// Makes a directory and those around it.
+pub(super) fn make_directory(path: &Path) -> Result<()> {
+    let made = failpoint::around(format_args!("directory {}", path.display()), || fs_err::create_dir_all(path));
+    made.map_err(|error| match error.kind() {
+        std::io::ErrorKind::ReadOnlyFilesystem => Error::precondition(format!(
+            "{} cannot be made: nothing is written to this part of the host",
+            path.display()
+        ))
+        .source(error)
+        .hint(
+            "Flatcar and Fedora CoreOS have a /usr that is read only: docs/baremetal.md names what needs another one",
+        ),
+        _ => error.into(),
+    })
 }
 
 /// An error when something else has the name of a directory that is wanted.

@@ -97,7 +97,7 @@ pub(super) fn require_port(port: u16) -> Result<()> {
 pub(super) fn ensure_directory(directory: &Directory) -> Result<bool> {
     let path = Path::new(&directory.path);
     if !path.exists() {
-        failpoint::around(format_args!("directory {}", directory.path), || fs_err::create_dir_all(path))?;
+        own_place::make_directory(path)?;
     }
     attributes::ensure(path, directory.mode, (directory.owner, directory.owner))
 }

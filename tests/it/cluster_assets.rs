@@ -215,9 +215,12 @@ fn what_is_gone_is_put_back(site: &Site) {
     on_host(site, HOST, "echo theirs >/srv/own/theirs");
     configure(site, &json!([]), &json!([]));
     let plan = site.ok(&["plan"]).out;
-    for words in
-        ["turnup-hook-agent.service", "/usr/local/bin/agent", "- directory /srv/own/inner", "~ directory /srv/there"]
-    {
+    for words in [
+        "turnup-hook-agent.service",
+        "/usr/local/bin/agent",
+        "-   directory /srv/own/inner",
+        "~   directory /srv/there",
+    ] {
         assert!(plan.contains(words), "{words}: {plan}");
     }
     assert!(!plan.contains("directory /srv/own\n"), "something of others is in it: {plan}");
