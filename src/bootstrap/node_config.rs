@@ -443,5 +443,9 @@ pub(super) mod tests;
 mod credential_tests;
 
 #[cfg(test)]
+#[path = "certificate_tests.rs"]
+mod certificate_tests;
+
+#[cfg(test)]
 #[path = "system_tests.rs"]
 mod system_tests;

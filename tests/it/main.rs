@@ -125,6 +125,7 @@ mod report_bars;
 mod report_events;
 mod report_logs;
 mod restore_cli;
+mod settings_places;
 #[cfg(feature = "test-fakes")]
 #[path = "../fakes/simulation.rs"]
 mod simulation;
