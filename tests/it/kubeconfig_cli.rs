@@ -237,6 +237,10 @@ fn a_colleague_gets_groups_and_a_life_within_limits() {
         assert!(!simulation.path("work/y").exists(), "{args:?}");
     }
     assert_eq!(state(&simulation)["credentials"].as_array().unwrap().len(), 2);
+    // The setting allows more, and the same request is granted.
+    let more = ["--set", "phase2.kubeconfig.max_lifetime=200h", "--user", "kim", "--to", "kim", "--lifetime", "169h"];
+    simulation.ok(&[&["kubeconfig"], &more[..]].concat());
+    assert_eq!(state(&simulation)["credentials"].as_array().unwrap().len(), 3);
 }
 
 /// `turnup kubeconfig --break-glass` with these arguments besides.
