@@ -3,6 +3,9 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
 use crate::error::{Error, Result};
 use crate::failpoint;
 
@@ -36,19 +39,55 @@ fn find_account(accounts: &str, name: &str) -> Option<(u32, u32)> {
     Some((number, numbers.next().and_then(|group| group.parse().ok()).unwrap_or(number)))
 }
 
-/// Corrects what differs.
-pub(super) fn ensure(path: &Path, mode: u32, (user, group): (u32, u32)) -> Result<bool> {
-    let found = fs_err::metadata(path)?;
+/// Corrects what differs, behind all links.
+pub(super) fn ensure(path: &Path, mode: u32, owner: (u32, u32)) -> Result<bool> {
+    correct(path, &fs_err::File::open(path)?.into_file(), mode, owner)
+}
+
+/// The same for a file that another user may have replaced by a link: that one is not followed.
+pub(super) fn ensure_file(path: &Path, mode: u32, owner: (u32, u32)) -> Result<bool> {
+    let opened =
+        rustix::fs::open(path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+    correct(path, &opened.map_err(|error| explain(path, error))?.into(), mode, owner)
+}
+
+/// The same for a directory: no link on the way to it is followed, for a user who owns one of the
+/// directories around it could lead turnup anywhere.
+pub(super) fn ensure_directory(path: &Path, mode: u32, owner: (u32, u32)) -> Result<bool> {
+    correct(path, &open_directory(path)?, mode, owner)
+}
+
+/// Opens a directory to which no link leads.
+pub(super) fn open_directory(path: &Path) -> Result<std::fs::File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    Ok(opened.map_err(|error| explain(path, error))?.into())
+}
+
+fn explain(path: &Path, error: Errno) -> Error {
+    let message = match error {
+        Errno::LOOP => {
+            format!("{} is a symbolic link, or lies behind one, which another user may lead elsewhere", path.display())
+        }
+        _ => format!("{} cannot be opened", path.display()),
+    };
+    Error::precondition(message)
+        .source(std::io::Error::from(error))
+        .hint("name the path behind the link, or remove the link on the host")
+}
+
+fn correct(path: &Path, file: &std::fs::File, mode: u32, (user, group): (u32, u32)) -> Result<bool> {
+    let found = file.metadata()?;
     let mut changed = false;
     if (found.uid(), found.gid()) != (user, group) {
         let point = format_args!("owner of {}", path.display());
-        failpoint::around(point, || std::os::unix::fs::chown(path, Some(user), Some(group)))?;
+        failpoint::around(point, || std::os::unix::fs::fchown(file, Some(user), Some(group)))?;
         changed = true;
     }
     // Last: the kernel takes setuid and setgid away from what gets another owner.
-    if fs_err::metadata(path)?.mode() & 0o7777 != mode {
+    if file.metadata()?.mode() & 0o7777 != mode {
         let point = format_args!("mode of {}", path.display());
-        failpoint::around(point, || fs_err::set_permissions(path, std::fs::Permissions::from_mode(mode)))?;
+        failpoint::around(point, || file.set_permissions(std::fs::Permissions::from_mode(mode)))?;
         changed = true;
     }
     Ok(changed)
@@ -99,6 +138,25 @@ mod tests {
     }
 
     #[test]
+    fn what_another_user_may_have_led_elsewhere_is_not_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let found = fs_err::metadata(dir.path()).unwrap();
+        let owner = (found.uid(), found.gid());
+        let [real, link] = ["real", "link"].map(|name| dir.path().join(name));
+        fs_err::create_dir_all(real.join("inner")).unwrap();
+        fs_err::write(real.join("file"), "").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        std::os::unix::fs::symlink(real.join("file"), dir.path().join("file")).unwrap();
+        for path in [link.clone(), link.join("inner")] {
+            let error = ensure_directory(&path, 0o700, owner).unwrap_err();
+            assert!(error.message().contains("is a symbolic link, or lies behind one"), "{error:?}");
+        }
+        assert!(ensure_file(&dir.path().join("file"), 0o640, owner).is_err());
+        assert!(ensure_directory(&real.join("inner"), 0o710, owner).unwrap());
+        assert!(ensure(&link, 0o711, owner).unwrap(), "what root alone places may be behind a link");
+    }
+
+    #[test]
     fn what_differs_is_said_with_the_group_where_it_is_not_the_users() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().to_str().unwrap();
@@ -107,6 +165,7 @@ mod tests {
         assert!(ensure(dir.path(), 0o750, owner).unwrap());
         assert!(!ensure(dir.path(), 0o750, owner).unwrap());
         assert_eq!(find_difference(path, 0o750, owner), None);
+        assert!(ensure_directory(dir.path(), 0o700, owner).unwrap() && ensure_file(dir.path(), 0o750, owner).unwrap());
         let lines = find_difference(path, 0o2750, (owner.0, owner.0 + 1)).unwrap();
         assert_eq!(lines[1], format!("+ mode 2750 of user {}, group {}", owner.0, owner.0 + 1));
     }

@@ -198,7 +198,7 @@ fn file_difference(file: &File, digests: &Digests) -> Result<Option<Change>> {
             let is_linked = own_place::is_linked(path, Path::new(target), file.initial);
             return Ok((!is_linked).then(|| update(vec![now, format!("+ a link to {target}")])));
         }
-        Content::Directory {} if path.is_dir() => {
+        Content::Directory {} if path.is_dir() && !path.is_symlink() => {
             return Ok(attributes::find_difference(&file.path, file.mode, attributes::owner_of(file)?).map(update));
         }
         Content::Directory {} => return Ok(Some(update(vec![now, "+ a directory".to_owned()]))),

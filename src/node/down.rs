@@ -229,17 +229,20 @@ impl Down<'_> {
             .entries
             .iter()
             .filter_map(|entry| match entry {
-                RestoreEntry::Directory { path, before } | RestoreEntry::OwnDirectory { path, before } => {
-                    Some((path.as_str(), *before))
-                }
+                RestoreEntry::Directory { path, before } => Some((path.as_str(), *before, false)),
+                RestoreEntry::OwnDirectory { path, before } => Some((path.as_str(), *before, true)),
                 _ => None,
             })
             .collect();
-        directories.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        for (path, before) in directories {
+        directories.sort_by_key(|(path, ..)| std::cmp::Reverse(path.len()));
+        for (path, before, is_own) in directories {
             match before {
                 None if path != DIR && fs_err::remove_dir(path).is_ok() => self.removed(path)?,
-                Some((mode, user, group)) if Path::new(path).is_dir() => {
+                // Where a user has led it elsewhere meanwhile, nothing is left to be put back.
+                Some((mode, user, group)) if is_own && attributes::open_directory(Path::new(path)).is_ok() => {
+                    attributes::ensure_directory(Path::new(path), mode, (user, group))?;
+                }
+                Some((mode, user, group)) if !is_own && Path::new(path).is_dir() => {
                     attributes::ensure(Path::new(path), mode, (user, group))?;
                 }
                 _ => {}

@@ -49,7 +49,7 @@ pub(super) fn ensure_directory(file: &File) -> Result<bool> {
     if is_new {
         make_directory(path)?;
     }
-    Ok(attributes::ensure(path, file.mode, owner)? || is_new)
+    Ok(attributes::ensure_directory(path, file.mode, owner)? || is_new)
 }
 
 /// Makes a directory and those around it.
@@ -68,10 +68,13 @@ pub(super) fn make_directory(path: &Path) -> Result<()> {
     })
 }
 
-/// An error when something else has the name of a directory that is wanted.
+/// An error when something else has the name of a directory that is wanted, or a link leads to it.
 pub(super) fn require_directory(path: &Path) -> Result<()> {
-    let is_other = fs_err::symlink_metadata(path).is_ok() && !path.is_dir();
-    if is_other { Err(taken(path, "no directory", "one")) } else { Ok(()) }
+    if fs_err::symlink_metadata(path).is_ok_and(|found| !found.is_dir() && !found.is_symlink()) {
+        return Err(taken(path, "no directory", "one"));
+    }
+    let there = path.ancestors().find(|path| fs_err::symlink_metadata(path).is_ok());
+    there.map_or(Ok(()), |there| attributes::open_directory(there).map(drop))
 }
 
 fn taken(path: &Path, what: &str, wanted: &str) -> Error {

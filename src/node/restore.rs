@@ -79,8 +79,9 @@ pub(super) fn put_directory_back(
         return tell(format!("removed {path}"));
     }
     match before {
-        Some((mode, user, group)) if Path::new(path).is_dir() => {
-            let changed = attributes::ensure(Path::new(path), mode, (user, group))?;
+        // Where a user has led it elsewhere meanwhile, nothing is left to be put back.
+        Some((mode, user, group)) if attributes::open_directory(Path::new(path)).is_ok() => {
+            let changed = attributes::ensure_directory(Path::new(path), mode, (user, group))?;
             if changed { tell(format!("put back the mode and owner of {path}")) } else { Ok(()) }
         }
         _ => Ok(()),

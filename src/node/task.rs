@@ -147,7 +147,7 @@ pub(super) fn ensure_file(node_config: &NodeConfig, file: &File, secrets: &Secre
     let owner = attributes::owner_of(file)?;
     // A link in its place is not it, whatever that leads to.
     if path.exists() && !path.is_symlink() && digest_of(path)? == wanted_digest(file)? {
-        return attributes::ensure(path, file.mode, owner);
+        return attributes::ensure_file(path, file.mode, owner);
     }
     match &file.content {
         Content::Text(text) => write_atomic(path, text.as_bytes(), file.mode, owner.0)?,
@@ -165,7 +165,7 @@ pub(super) fn ensure_file(node_config: &NodeConfig, file: &File, secrets: &Secre
         }
     }
     // A group of another number than its user's is set now; what was fetched is root's until now.
-    attributes::ensure(path, file.mode, owner)?;
+    attributes::ensure_file(path, file.mode, owner)?;
     Ok(true)
 }
 
