@@ -109,7 +109,7 @@ fn pods_leave_a_node_before_a_change_where_the_settings_say_so() {
 #[test]
 fn the_authority_of_the_settings_signs() {
     let dir = tempfile::tempdir().unwrap();
-    let other = Store::open(&dir.path().join("other")).unwrap();
+    let other = Store::open(dir.path().join("other")).unwrap();
     let own = Pki::new(&other);
     own.ensure_authority(Authority::Cluster, "corporation").unwrap();
     for ending in ["crt", "key"] {

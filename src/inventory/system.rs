@@ -8,7 +8,7 @@ pub enum SystemFamily {
     Debian,
     /// Fedora, Rocky and their like: dnf.
     Fedora,
-    /// Flatcar, Fedora CoreOS: one image, a `/usr` that is read only, and no packages.
+    /// Flatcar, the `CoreOS` of Fedora: one image, a `/usr` that is read only, and no packages.
     Image,
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::Result;
 
 use super::layout::unit_file;
-use super::restore_log::{RestoreLog, SavedFile};
+use super::restore_log::{FoundDirectory, RestoreLog, SavedFile};
 use super::systemd::{self, systemctl_in_time};
 use super::{attributes, task};
 
@@ -71,7 +71,7 @@ pub(super) fn put_file_back(path: &str, before: Option<&SavedFile>, tell: TellRe
 /// one that was there gets its mode and owner back.
 pub(super) fn put_directory_back(
     path: &str,
-    before: Option<(u32, u32, u32)>,
+    before: FoundDirectory,
     is_made: bool,
     tell: TellRestored<'_>,
 ) -> Result<()> {

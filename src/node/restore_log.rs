@@ -85,10 +85,10 @@ pub(super) enum RestoreEntry {
     /// A file of ours, and what had its name.
     File { path: String, before: Option<SavedFile> },
     /// A directory of ours; its mode, user and group where it was there.
-    Directory { path: String, before: Option<(u32, u32, u32)> },
+    Directory { path: String, before: FoundDirectory },
     /// A directory that the configuration names; its mode, user and group where it was there; since
     /// version 4. What goes with the node is a [`RestoreEntry::Directory`] besides.
-    OwnDirectory { path: String, before: Option<(u32, u32, u32)> },
+    OwnDirectory { path: String, before: FoundDirectory },
     /// A directory that others fill on our behalf; the names in it where it was there.
     SharedDir { path: String, before: Option<BTreeSet<String>> },
     /// A user and group, and whether each was there.
@@ -107,6 +107,9 @@ pub(super) enum RestoreEntry {
     /// needs; since version 3.
     Package { name: String },
 }
+
+/// The mode, user and group of a directory; none for one that was not there.
+pub(super) type FoundDirectory = Option<(u32, u32, u32)>;
 
 /// A file that was there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -350,7 +353,7 @@ impl RestoreLog {
     }
 }
 
-fn attributes_of(path: impl AsRef<Path>) -> Option<(u32, u32, u32)> {
+fn attributes_of(path: impl AsRef<Path>) -> FoundDirectory {
     fs_err::metadata(path.as_ref()).ok().map(|data| (data.mode() & 0o7777, data.uid(), data.gid()))
 }
 
@@ -376,7 +379,7 @@ impl RestoreEntry {
     }
 
     /// A directory of the user's own, and what it was before.
-    pub(super) fn as_own_directory(&self) -> Option<(&str, Option<(u32, u32, u32)>)> {
+    pub(super) fn as_own_directory(&self) -> Option<(&str, FoundDirectory)> {
         match self {
             Self::OwnDirectory { path, before } => Some((path, *before)),
             _ => None,

@@ -172,7 +172,7 @@ fn links_directories_and_bytes_are_in_what_a_host_gets() {
         let boot: Value = serde_json::from_str(&files_of(form, &text)[boot_config::FILE]).unwrap();
         let files = boot["node_config"]["files"].as_array().unwrap().iter();
         let own = files.filter(|file| file["path"].as_str().unwrap().contains("/own"));
-        shown.push(own.map(|file| format!("{file}\n")).collect::<String>());
+        shown.push(own.map(Value::to_string).collect::<Vec<_>>().join("\n"));
     }
     assert_eq!(shown[0], shown[1]);
     insta::assert_snapshot!(shown[0], @r#"
