@@ -436,8 +436,8 @@ fn newer(version: u32) -> Error {
 }
 
 impl RestoreLog {
-    /// The files, directories, units, kernel settings and modules that an earlier configuration made
-    /// here, and that this one does not name.
+    /// The files, directories, units, kernel settings and modules that an earlier configuration
+    /// made here, and that this one does not name.
     pub(super) fn find_superseded(&self, node_config: &NodeConfig) -> Vec<&RestoreEntry> {
         let files: BTreeSet<String> = files_of(node_config).collect();
         let is_superseded = |entry: &&RestoreEntry| match entry {
