@@ -72,6 +72,7 @@ mod subject;
 mod teardown_policy;
 pub(crate) mod template;
 mod token;
+mod token_holders;
 pub mod user_data;
 pub mod user_kubeconfig;
 mod usual_facts;

@@ -11,7 +11,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
@@ -26,10 +27,7 @@ use super::node_config::find_written;
 use super::node_context::NodeContext;
 use super::pki::{Pki, end_of};
 use super::same_runtime::MAKE_NODES;
-
-/// The tokens of pods live an hour (`BoundServiceAccountToken` of Kubernetes); kubelets and clients
-/// renew them before. The rest is for the run that carries the promotion out.
-const TOKENS: SignedDuration = SignedDuration::from_mins(75);
+use super::token_holders;
 
 /// What a step may go by, and whom it tells what takes long.
 pub struct Looked<'a> {
@@ -108,10 +106,7 @@ pub fn advance(cluster: &Arc<Cluster>, name: KeysetName, looked: &Looked<'_>) ->
     let keyset = pki.keyset(name)?;
     match keyset.next_step() {
         Some(RotationStep::Promote) => Ok(Some((RotationStep::Promote, promote(cluster, name, None, looked)?))),
-        Some(RotationStep::Distrust) => {
-            require_new_tokens(name, &keyset, Timestamp::now())?;
-            Ok(Some((RotationStep::Distrust, distrust(cluster, name, None, looked)?)))
-        }
+        Some(RotationStep::Distrust) => Ok(Some((RotationStep::Distrust, distrust(cluster, name, None, looked)?))),
         Some(RotationStep::Create) | None => {
             pki.write_keyset(name, Keyset { rotating: false, ..keyset })?;
             Ok(None)
@@ -119,14 +114,95 @@ pub fn advance(cluster: &Arc<Cluster>, name: KeysetName, looked: &Looked<'_>) ->
     }
 }
 
-/// No pod has a token that the key before has signed.
-fn require_new_tokens(name: KeysetName, keyset: &Keyset, now: Timestamp) -> Result<()> {
-    let renewed = keyset.promoted().map(|promoted| promoted + TOKENS).filter(|renewed| *renewed > now);
-    let Some(renewed) = renewed.filter(|_| name == KeysetName::ServiceAccount) else { return Ok(()) };
-    let error = Error::precondition(format!("{name}: pods have tokens of the key before until {renewed:.0}"));
-    Err(error
-        .evidence("the new key signs already; both are trusted, and nothing has to be done before")
-        .hint(format!("then: turnup keyset rotate {name} --confirmed")))
+/// A rotation that has not come to its end, and how it goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnfinishedRotation {
+    /// The keyset.
+    pub keyset: String,
+    /// The item that is trusted beside the primary; none where the last run alone is left.
+    pub item: Option<u32>,
+    /// Whether that item is the former primary, which is to go.
+    pub is_former: bool,
+    /// Before this the former item may not go; none where no time is to be waited for, or where it
+    /// is not known yet.
+    pub not_before: Option<Timestamp>,
+    /// The next command.
+    pub command: String,
+}
+
+impl UnfinishedRotation {
+    /// A line for people.
+    #[must_use]
+    pub fn describe(&self, now: Timestamp) -> String {
+        let Self { keyset, item, is_former, not_before, command } = self;
+        let next = match not_before.filter(|time| *time > now) {
+            Some(time) => format!("from {time:.0} on"),
+            None => "next".to_owned(),
+        };
+        match item {
+            Some(item) if *is_former => {
+                format!("{keyset}: item {item} signs no longer and is still trusted; {next}: {command}")
+            }
+            Some(item) => format!("{keyset}: item {item} is trusted and does not sign yet; {next}: {command}"),
+            None => format!("{keyset}: the run that ends the rotation is left; {next}: {command}"),
+        }
+    }
+}
+
+/// The rotations that are under way, as far as the cluster's directory tells.
+pub fn find_unfinished(cluster: &Cluster) -> Result<Vec<UnfinishedRotation>> {
+    let pki = Pki::of(cluster);
+    let mut found = Vec::new();
+    for name in KeysetName::ALL {
+        let keyset = pki.keyset(name)?;
+        let item = keyset.other();
+        if item.is_none() && !keyset.rotating {
+            continue;
+        }
+        let is_former = keyset.next_step() == Some(RotationStep::Distrust);
+        let waits = is_former && name == KeysetName::ServiceAccount;
+        let signs = if waits { signing_since(cluster, &keyset)? } else { None };
+        found.push(UnfinishedRotation {
+            keyset: name.name().to_owned(),
+            item,
+            is_former,
+            not_before: signs.map(token_holders::usual_end),
+            command: format!("turnup keyset rotate {name}{}", if waits { " --confirmed" } else { "" }),
+        });
+    }
+    Ok(found)
+}
+
+/// Since when every API server signs with the primary; none where a host has not got it yet.
+fn signing_since(cluster: &Cluster, keyset: &Keyset) -> Result<Option<Timestamp>> {
+    if let Some(since) = keyset.signs() {
+        return Ok(Some(since));
+    }
+    let Some(inventory) = cluster.find_inventory()? else { return Ok(None) };
+    let state = cluster.store.state()?;
+    let finished = inventory.control_planes().map(|host| {
+        let record = state.steps.get(&MAKE_NODES[0].on(&host.name).to_string())?;
+        keyset.promoted().is_none_or(|promoted| record.finished >= promoted).then_some(record.finished)
+    });
+    Ok(finished.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max()))
+}
+
+/// No pod and no Secret has a token that the key before has signed. All hosts have what the last
+/// step has changed: since when is written down, so that no later run moves it.
+fn require_new_tokens(cluster: &Cluster, keyset: &Keyset, id: u32) -> Result<()> {
+    let (pki, name) = (Pki::of(cluster), KeysetName::ServiceAccount);
+    let signs = signing_since(cluster, keyset)?.unwrap_or_else(Timestamp::now);
+    if keyset.signs() != Some(signs) {
+        pki.write_keyset(name, keyset.with_signs(signs))?;
+    }
+    let end = token_holders::usual_end(signs);
+    if end > Timestamp::now() {
+        let error = Error::precondition(format!("{name}: pods have tokens of the key before until {end:.0}"));
+        return Err(error
+            .evidence("the new key signs already; both are trusted, and nothing has to be done before")
+            .hint(format!("then: turnup keyset rotate {name} --confirmed")));
+    }
+    token_holders::require_none(cluster, name.name(), &pki.text(&name.file(id), "pub")?, signs)
 }
 
 /// Lets an item sign, once every host trusts it; without a number the newer one. Returns its
@@ -148,9 +224,10 @@ pub fn distrust(cluster: &Arc<Cluster>, name: KeysetName, id: Option<u32>, looke
     let pki = Pki::of(cluster);
     let keyset = pki.keyset(name)?;
     let id = id.map_or_else(|| keyset.meant(name, false), Ok)?;
-    let distrusted = keyset.distrust(name, id)?;
+    keyset.distrust(name, id)?;
     require(cluster, name, RotationStep::Distrust, looked, &keyset, id)?;
-    pki.write_keyset(name, distrusted)?;
+    // Read again: what it needed may have been written down.
+    pki.write_keyset(name, pki.keyset(name)?.distrust(name, id)?)?;
     Ok(id)
 }
 
@@ -190,6 +267,9 @@ fn require(
             return Err(error.evidence_of(kubelets).hint("docs/certificates.md says how a kubelet gets another one"));
         }
     }
+    if (name, verb) == (KeysetName::ServiceAccount, RotationStep::Distrust) && has_signed {
+        require_new_tokens(cluster, keyset, id)?;
+    }
     if name == KeysetName::EncryptionKey {
         encryption_key::wait_until_loaded(cluster, &inventory, looked.tell)?;
         if verb == RotationStep::Distrust && has_signed {
@@ -224,7 +304,7 @@ fn unseen(name: KeysetName, verb: RotationStep, has_groups: bool) -> Vec<&'stati
             &["nothing outside uses a kubeconfig that was issued before"][..]
         }
         (RotationStep::Distrust, KeysetName::ServiceAccount) => {
-            &["every token of a pod was renewed (an hour), and no Secret holds one"][..]
+            &["no program keeps a token that it read before, and none from `kubectl create token` is in use"][..]
         }
         _ => &[],
     });

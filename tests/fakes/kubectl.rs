@@ -143,11 +143,12 @@ impl Api<'_> {
         json!({"apiVersion": "v1", "kind": "List", "items": items})
     }
 
-    /// Static pods of the control plane, and one pod of each `DaemonSet` on every node.
+    /// Static pods of the control plane, one pod of each `DaemonSet` on every node, and what a test
+    /// has put there.
     fn pods(&self) -> Vec<Value> {
         let control_plane = self.world.read("api/ready").unwrap_or_default();
         let control_plane = String::from_utf8_lossy(&control_plane).into_owned();
-        let mut pods = Vec::new();
+        let mut pods = self.world.objects("pod");
         for name in ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
             let mut pod = pod(&format!("{name}-{control_plane}"), &control_plane);
             pod["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
