@@ -8,6 +8,7 @@
 mod api;
 mod assets;
 mod authority;
+pub mod authority_holders;
 pub mod backup;
 mod backup_keys;
 pub(crate) mod backup_open;

@@ -20,6 +20,8 @@ use crate::inventory::{Host, Inventory, Role};
 use crate::phase::is_up_to_date;
 use crate::state::State;
 
+use super::api::kubectl;
+use super::authority_holders;
 use super::encryption_key;
 use super::keyset::{ItemState, Keyset, KeysetName, RotationStep};
 use super::kubelet_certificate;
@@ -28,6 +30,9 @@ use super::node_context::NodeContext;
 use super::pki::{Pki, end_of};
 use super::same_runtime::MAKE_NODES;
 use super::token_holders;
+
+/// How many owners of pods are named.
+const HOLDERS: usize = 20;
 
 /// What a step may go by, and whom it tells what takes long.
 pub struct Looked<'a> {
@@ -276,7 +281,10 @@ fn require(
             encryption_key::rewrite(cluster, &inventory, id, looked.tell)?;
         }
     }
-    let unseen = if has_signed { unseen(name, verb, !inventory.groups.is_empty()) } else { Vec::new() };
+    let mut unseen = if has_signed { unseen(name, verb, !inventory.groups.is_empty()) } else { Vec::new() };
+    if (name, verb) == (KeysetName::KubernetesCa, RotationStep::Promote) && !looked.confirmed {
+        unseen.splice(0..0, find_holders(cluster));
+    }
     if unseen.is_empty() || looked.confirmed {
         return Ok(());
     }
@@ -289,16 +297,43 @@ fn require(
     Err(error.evidence_of(unseen).hint(format!("docs/certificates.md has each check; then: {next}")))
 }
 
+/// Pods that do not know the authorities of now, or know others, with what starts them again.
+/// Addons of turnup's are none of them: their pods have a mark of the authorities.
+pub fn find_holders(cluster: &Cluster) -> Vec<String> {
+    let holders = match kubectl(cluster).and_then(|kubectl| authority_holders::find(&kubectl)) {
+        Ok(holders) => holders,
+        Err(error) => {
+            return vec![format!("every pod that talks to the API was started again since ({})", error.message())];
+        }
+    };
+    let more = holders.len().saturating_sub(HOLDERS);
+    let mut lines: Vec<String> =
+        holders.iter().take(HOLDERS).map(|holder| format!("started before: {}", holder.describe())).collect();
+    if more > 0 {
+        lines.push(format!("and {more} more that started before"));
+    }
+    lines
+}
+
+/// The authorities of the API that are trusted, by their numbers; nothing where they were never
+/// rotated.
+pub fn trusted_authorities(cluster: &Cluster) -> Result<String> {
+    let keyset = Pki::of(cluster).keyset(KeysetName::KubernetesCa)?;
+    if keyset.items.len() < 2 {
+        return Ok(String::new());
+    }
+    Ok(keyset.trusted().map(|item| item.to_string()).collect::<Vec<_>>().join(","))
+}
+
 /// What only the operator can see.
-fn unseen(name: KeysetName, verb: RotationStep, has_groups: bool) -> Vec<&'static str> {
+fn unseen(name: KeysetName, verb: RotationStep, has_groups: bool) -> Vec<String> {
     let mut unseen = Vec::new();
     if name == KeysetName::KubernetesCa && has_groups {
         unseen.push("hosts of node groups have been replaced since the last `turnup up`");
     }
     unseen.extend(match (verb, name) {
-        // A client of the API in a pod reads the authorities when it starts.
         (RotationStep::Promote, KeysetName::KubernetesCa) => {
-            &["every pod that talks to the API was started again since, those of kube-system, too"][..]
+            &["nothing outside uses a kubeconfig that knows the old authority alone: issue them again before"][..]
         }
         (RotationStep::Distrust, KeysetName::KubernetesCa) => {
             &["nothing outside uses a kubeconfig that was issued before"][..]
@@ -308,7 +343,7 @@ fn unseen(name: KeysetName, verb: RotationStep, has_groups: bool) -> Vec<&'stati
         }
         _ => &[],
     });
-    unseen
+    unseen.into_iter().map(str::to_owned).collect()
 }
 
 /// The hosts that have not got what the last run was to bring, each with the reason.

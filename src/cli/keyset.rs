@@ -150,7 +150,12 @@ fn rotate(
         confirmed = false;
         match step {
             Some((step, item)) => remark(&did(step, name, item)),
-            None => return show(&rotation::list(&cluster, &[name])?, printer),
+            None => {
+                if name == KeysetName::KubernetesCa {
+                    rotation::find_holders(&cluster).iter().for_each(|line| remark(line));
+                }
+                return show(&rotation::list(&cluster, &[name])?, printer);
+            }
         }
     }
 }

@@ -110,6 +110,7 @@ impl Api<'_> {
                 let is_there = |object: &&&str| self.world.read(format!("api/{object}.json")).is_some();
                 objects.iter().filter(is_there).for_each(|object| say(&format!("{object}\n")));
             }
+            ["get", "--output=json", "configmap", "kube-root-ca.crt", ..] => say(&self.authorities().to_string()),
             ["get", "--output=json", kinds, rest @ ..] => say(&self.list(kinds, rest).to_string()),
             ["apply" | "create", rest @ ..] => self.apply(rest),
             ["replace", raw, "--filename=-"] => self.settle(raw),
@@ -165,6 +166,27 @@ impl Api<'_> {
             }
         }
         pods
+    }
+
+    /// What kube-controller-manager was told to write into every namespace.
+    fn authorities(&self) -> Value {
+        let hosts = fs_err::read_dir(self.world.path("hosts")).into_iter().flatten().flatten();
+        let told = hosts
+            .filter_map(|host| serde_json::from_slice(&fs_err::read(host.path().join("node-config.json")).ok()?).ok());
+        let text = told.filter_map(|told: Value| {
+            let files = told["files"].as_array()?.iter();
+            let bundles = files.filter(|file| {
+                let path = file["path"].as_str().unwrap_or_default();
+                ["ca.crt", "ca-bundle.crt"]
+                    .iter()
+                    .any(|name| path.ends_with(&format!("/kube-controller-manager/{name}")))
+            });
+            // The bundle, where there is one.
+            bundles.max_by_key(|file| file["path"].as_str().map(str::len))?["content"]["text"]
+                .as_str()
+                .map(str::to_owned)
+        });
+        json!({"data": {"ca.crt": text.max().unwrap_or_default()}})
     }
 
     fn daemon_sets(&self) -> Vec<Value> {
@@ -319,6 +341,11 @@ fn parse(document: &str) -> Option<Value> {
         object["status"]["availableReplicas"] = replicas.into();
         object["status"]["readyReplicas"] = replicas.into();
         object["status"]["replicas"] = replicas.into();
+    }
+    const MARK: &str = "turnup.dev/kubernetes-ca";
+    let mark = document.lines().find_map(|line| line.trim().strip_prefix(MARK)?.strip_prefix(": "));
+    if let Some(mark) = mark {
+        object["spec"]["template"]["metadata"]["annotations"][MARK] = unquote(mark).into();
     }
     if object["kind"] == "Pod" {
         let node = document.lines().find_map(|line| line.trim().strip_prefix("values: [\"")?.strip_suffix("\"]"));

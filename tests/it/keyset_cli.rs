@@ -113,10 +113,54 @@ fn one_command_rotates_and_goes_on_where_it_was_cut_off() {
     // Kubeconfigs elsewhere and tokens of pods are for the operator to judge.
     let early = refused(&simulation.run(&["keyset", "rotate", "service-account", "--confirmed"]));
     let stopped = refused(&simulation.run(&["keyset", "rotate", "kubernetes-ca", "--confirmed"]));
-    assert!(stopped.contains("every pod that talks to the API"), "it comes before the look: {stopped}");
+    assert!(stopped.contains("nothing outside uses a kubeconfig"), "it comes before the look: {stopped}");
     assert!(stopped.contains("turnup keyset rotate kubernetes-ca --confirmed"), "{stopped}");
     assert!(early.contains("pods have tokens of the key before until"), "{early}");
     assert!(early.contains("turnup keyset rotate service-account --confirmed"), "{early}");
+}
+
+#[test]
+fn clients_of_the_api_start_again_once_they_get_its_authorities() {
+    let simulation = Simulation::new(2);
+    simulation.ok(&["up"]);
+    let mark = |kind: &str, name: &str| -> Value {
+        let text = fs_err::read_to_string(simulation.world(&format!("api/{kind}/{name}.json"))).unwrap();
+        let object: Value = serde_json::from_str(&text).unwrap();
+        object["spec"]["template"]["metadata"]["annotations"]["turnup.dev/kubernetes-ca"].clone()
+    };
+    let marks = || [mark("deployment", "coredns"), mark("daemonset", "kube-proxy"), mark("daemonset", "flannel")];
+    assert_eq!(marks(), [Value::Null, Value::Null, Value::Null], "as it was before there were marks");
+    // Kubernetes takes its time to tell every namespace; pods that start too early would know the
+    // old one alone.
+    let late = serde_json::json!({"tool": "kubectl", "when": ["configmap kube-root-ca.crt"], "times": 2, "exit": 0,
+        "stdout": "{\"data\": {\"ca.crt\": \"old\"}}"});
+    simulation.script(&[late]);
+    // Of another owner, from before.
+    let metadata = |name: &str| serde_json::json!({"namespace": "shop", "name": name});
+    let mut map = serde_json::json!({"kind": "ConfigMap", "metadata": metadata("kube-root-ca.crt")});
+    map["metadata"]["managedFields"] =
+        serde_json::json!([{"manager": "kube-controller-manager", "time": "2026-01-02T00:00:00Z"}]);
+    simulation.put("configmap", "kube-root-ca.crt", &map);
+    let mut pod = serde_json::json!({"kind": "Pod", "metadata": metadata("web-0"), "status": {"phase": "Running"},
+        "spec": {"volumes": [{"name": "t", "projected": {"sources": [{"configMap": {"name": "kube-root-ca.crt"}}]}}]}});
+    pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+    pod["metadata"]["ownerReferences"] = serde_json::json!([{"kind": "StatefulSet", "name": "web"}]);
+    simulation.put("pod", "web-0", &pod);
+    let stopped = refused(&simulation.run(&["keyset", "rotate", "kubernetes-ca"]));
+    assert_eq!(marks(), ["1,2", "1,2", "1,2"]);
+    assert!(simulation.world("taken/0-1").exists(), "it waited");
+    let next = "kubectl --namespace shop rollout restart statefulset/web";
+    assert!(stopped.contains(&format!("started before: shop: statefulset/web (1 pod): {next}")), "{stopped}");
+    for host in ["10.125.0.1", "10.125.0.2"] {
+        give_kubelet(&simulation, host, "ca-2");
+    }
+    let stopped = refused(&simulation.run(&["keyset", "rotate", "kubernetes-ca", "--confirmed"]));
+    assert!(stopped.contains("nothing outside uses a kubeconfig that was issued before"), "{stopped}");
+    assert_eq!(marks(), ["1,2", "1,2", "1,2"], "a promotion changes no bundle");
+    let ended = simulation.ok(&["keyset", "rotate", "kubernetes-ca", "--confirmed"]);
+    assert!(ended.err.contains(next), "what still trusts the former one: {ended}");
+    assert_eq!(marks(), ["2", "2", "2"]);
+    assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
 }
 
 /// As if the hosts had got the key so long ago.

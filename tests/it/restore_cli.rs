@@ -151,9 +151,9 @@ fn what_only_the_store_has_is_found_checked_and_taken() {
     }
     assert!(!simulation.state("outputs/restore.json").exists());
     assert_eq!(fs_err::read_dir(simulation.path("tmp")).unwrap().count(), 0, "what was fetched is gone");
-    // The hosts of this test stop nothing: what was taken is there for the same command.
+    // The hosts of this test restore nothing: what was taken is there for the same command.
     let by_name = simulation.run(&["restore", "--backup", STORED, "--yes"]);
-    assert!(by_name.code != 0 && by_name.err.contains("stopping the control plane"), "{by_name}");
+    assert!(by_name.code != 0 && by_name.err.contains("copying the snapshot to the hosts"), "{by_name}");
     assert_eq!(fs_err::read(simulation.state("restore/snapshot.db")).unwrap(), SNAPSHOT);
     let record = fs_err::read_to_string(simulation.state("outputs/restore.json")).unwrap();
     assert!(record.contains(STORED) && record.contains("2000"), "{record}");
