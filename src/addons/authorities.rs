@@ -31,8 +31,10 @@ pub(super) fn wait(cluster: &Cluster, kubectl: &Kubectl, cx: &Cx) -> Result<()> 
     };
     let since = Instant::now();
     loop {
-        let map = kubectl.get(&["configmap", CONFIG_MAP, "--namespace=kube-system"])?;
-        if knows_exactly(&map, &bundle) {
+        // A list: in a new cluster it may not be there yet.
+        let only = format!("--field-selector=metadata.name={CONFIG_MAP}");
+        let maps = kubectl.get(&["configmaps", "--namespace=kube-system", &only])?;
+        if knows_exactly(&maps["items"][0], &bundle) {
             return Ok(());
         }
         if since.elapsed() > TOLD {

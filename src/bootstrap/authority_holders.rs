@@ -51,6 +51,7 @@ pub(super) fn find(kubectl: &Kubectl) -> Result<Vec<AuthorityHolder>> {
 
 /// Whether these authorities, in PEM, and no others are what pods of the namespace that start now
 /// get.
+#[must_use]
 pub fn knows_exactly(map: &Value, bundle: &str) -> bool {
     map["data"][KEY].as_str().is_some_and(|text| text.trim() == bundle.trim())
 }

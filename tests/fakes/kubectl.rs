@@ -110,7 +110,11 @@ impl Api<'_> {
                 let is_there = |object: &&&str| self.world.read(format!("api/{object}.json")).is_some();
                 objects.iter().filter(is_there).for_each(|object| say(&format!("{object}\n")));
             }
-            ["get", "--output=json", "configmap", "kube-root-ca.crt", ..] => say(&self.authorities().to_string()),
+            ["get", "--output=json", "configmaps", "--namespace=kube-system", only]
+                if only.ends_with("kube-root-ca.crt") =>
+            {
+                say(&json!({"items": [self.authorities()]}).to_string());
+            }
             ["get", "--output=json", kinds, rest @ ..] => say(&self.list(kinds, rest).to_string()),
             ["apply" | "create", rest @ ..] => self.apply(rest),
             ["replace", raw, "--filename=-"] => self.settle(raw),
@@ -342,10 +346,9 @@ fn parse(document: &str) -> Option<Value> {
         object["status"]["readyReplicas"] = replicas.into();
         object["status"]["replicas"] = replicas.into();
     }
-    const MARK: &str = "turnup.dev/kubernetes-ca";
-    let mark = document.lines().find_map(|line| line.trim().strip_prefix(MARK)?.strip_prefix(": "));
-    if let Some(mark) = mark {
-        object["spec"]["template"]["metadata"]["annotations"][MARK] = unquote(mark).into();
+    let name = "turnup.dev/kubernetes-ca";
+    if let Some(mark) = document.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": ")) {
+        object["spec"]["template"]["metadata"]["annotations"][name] = unquote(mark).into();
     }
     if object["kind"] == "Pod" {
         let node = document.lines().find_map(|line| line.trim().strip_prefix("values: [\"")?.strip_suffix("\"]"));

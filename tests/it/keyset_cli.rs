@@ -132,8 +132,8 @@ fn clients_of_the_api_start_again_once_they_get_its_authorities() {
     assert_eq!(marks(), [Value::Null, Value::Null, Value::Null], "as it was before there were marks");
     // Kubernetes takes its time to tell every namespace; pods that start too early would know the
     // old one alone.
-    let late = serde_json::json!({"tool": "kubectl", "when": ["configmap kube-root-ca.crt"], "times": 2, "exit": 0,
-        "stdout": "{\"data\": {\"ca.crt\": \"old\"}}"});
+    let late = serde_json::json!({"tool": "kubectl", "when": ["configmaps --namespace=kube-system"], "times": 2,
+        "exit": 0, "stdout": "{\"items\": []}"});
     simulation.script(&[late]);
     // Of another owner, from before.
     let metadata = |name: &str| serde_json::json!({"namespace": "shop", "name": name});
