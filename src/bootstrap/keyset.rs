@@ -141,7 +141,8 @@ pub struct KeysetItem {
     /// When it was first promoted; none of the first one, which was the primary from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted: Option<Timestamp>,
-    /// Since when every host signs with it, where that was looked at: some time after its promotion.
+    /// Since when every host signs with it, where that was looked at: some time after its
+    /// promotion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signs: Option<Timestamp>,
 }

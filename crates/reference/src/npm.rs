@@ -1,5 +1,5 @@
-//! Azurite, Microsoft's emulator of Azure Storage, from the index of npm by name and version, into a
-//! directory of its own in the cache.
+//! Azurite, Microsoft's emulator of Azure Storage, from the index of npm by name and version, into
+//! a directory of its own in the cache.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A container of Azure Blob Storage, by its REST API: with the account's key (Shared Key) or with a
-//! shared access signature (SAS).
+//! A container of Azure Blob Storage, by its REST API: with the account's key (Shared Key) or with
+//! a shared access signature (SAS).
 //!
 //! A SAS stands in the address, so no address is ever shown.
 
