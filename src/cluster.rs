@@ -94,8 +94,7 @@ pub struct Cluster {
     pub work_dir: PathBuf,
     version: String,
     size: u64,
-    configuration: serde_json::Value,
-    values: BTreeMap<String, String>,
+    configured: Settings,
     connections: Mutex<BTreeMap<String, Ssh>>,
     /// What was read last, with its text: every node config asks for it.
     resolved: Mutex<Option<(Vec<u8>, ResolvedArtifacts)>>,
@@ -190,10 +189,8 @@ impl Cluster {
         Addon::require_all_fit(&source, &typed.addons, &typed.kubernetes_version)?;
         typed.own_manifests = OwnManifests::read(settings, &work_dir)?;
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
-        let values = settings.subset_digest(&["phase"]);
         let (version, size) = own_version(&exe)?;
         let store = store(work_dir.join(state_dir).join(&typed.name));
-        let configuration = settings.json().clone();
         Ok(Self {
             settings: typed,
             source,
@@ -202,8 +199,7 @@ impl Cluster {
             work_dir,
             version,
             size,
-            configuration,
-            values,
+            configured: settings.clone(),
             connections: Mutex::default(),
             resolved: Mutex::default(),
         })
@@ -212,16 +208,16 @@ impl Cluster {
     /// Remembers that all phases have worked with this configuration, for `turnup config diff
     /// applied`.
     pub fn remember_applied(&self) -> Result<()> {
-        if self.store.read_json(Settings::APPLIED)?.as_ref() == Some(&self.configuration) {
+        if self.store.read_json(Settings::APPLIED)?.as_ref() == Some(self.configuration()) {
             return Ok(());
         }
-        self.store.write_json(Settings::APPLIED, &self.configuration, 0o600)
+        self.store.write_json(Settings::APPLIED, self.configuration(), 0o600)
     }
 
     /// The configuration as its file has it.
     #[must_use]
-    pub const fn configuration(&self) -> &serde_json::Value {
-        &self.configuration
+    pub fn configuration(&self) -> &serde_json::Value {
+        self.configured.json()
     }
 
     /// The sha256 of turnup's own binary: another turnup may do a step another way.
@@ -252,6 +248,9 @@ impl Cluster {
 
     /// What the artifacts step obtained for this cluster.
     pub fn resolved(&self) -> Result<ResolvedArtifacts> {
+        if let Some(imagined) = self.store.imagined_value(ResolvedArtifacts::FILE) {
+            return Ok(imagined);
+        }
         let bytes = self.store.read(ResolvedArtifacts::FILE)?;
         let mut known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, resolved)) = known.as_ref().filter(|(of, _)| Some(of) == bytes.as_ref()) {
@@ -289,9 +288,8 @@ impl Cluster {
     /// The settings below these prefixes, as inputs of a step.
     #[must_use]
     pub fn inputs(&self, prefixes: &[&str]) -> Inputs {
-        let chosen = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let mut inputs = Inputs::new();
-        inputs.extend(self.values.iter().filter(|(name, _)| chosen(name)).map(|(name, value)| (name.clone(), value)));
+        inputs.extend(self.configured.subset_digest(prefixes));
         inputs
     }
 

@@ -103,7 +103,12 @@ pub fn find<D: Document>(path: &str, bytes: Option<&[u8]>) -> Result<Found<D>> {
 /// The file's text; refused when a reader would refuse it.
 pub fn render<D: Document>(path: &str, document: &D) -> Result<String> {
     let cannot = |error| Error::bug(format!("{path} cannot be written as JSON")).source(error);
-    from_value::<D>(path, &serde_json::to_value(document).map_err(cannot)?)?;
+    let value = serde_json::to_value(document).map_err(cannot)?;
+    if value.get("schema").and_then(Value::as_str) != Some(D::SCHEMA) {
+        return Err(Error::bug(format!("{path} is to be written without the schema {}", D::SCHEMA)));
+    }
+    refuse_mistakes::<D>(path, None, &value)?;
+    document.check(path)?;
     Ok(serde_json::to_string_pretty(document).map_err(cannot)? + "\n")
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -205,23 +205,23 @@ pub struct ImageSpec {
 
 impl Lock {
     /// The lock file of this directory, else the one that this program was built with.
-    pub fn load(dir: &Path) -> Result<Self> {
+    pub fn load(dir: &Path) -> Result<Arc<Self>> {
         let path = dir.join(LOCK_FILE);
         match input::read_text(&path, input::DOCUMENT) {
-            Ok(text) => Self::parse(&text, &path.display().to_string()),
+            Ok(text) => Self::parse(&text, &path.display().to_string()).map(Arc::new),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::embedded(),
             Err(error) => Err(Error::config(format!("cannot read {LOCK_FILE}")).source(error).hint(repair(LOCK_FILE))),
         }
     }
 
     /// The lock file that this program was built with.
-    pub fn embedded() -> Result<Self> {
-        static EMBEDDED: OnceLock<Lock> = OnceLock::new();
+    pub fn embedded() -> Result<Arc<Self>> {
+        static EMBEDDED: OnceLock<Arc<Lock>> = OnceLock::new();
         if let Some(lock) = EMBEDDED.get() {
-            return Ok(lock.clone());
+            return Ok(Arc::clone(lock));
         }
-        let lock = Self::parse(super::tree::LOCK, LOCK_FILE)?;
-        Ok(EMBEDDED.get_or_init(|| lock).clone())
+        let lock = Self::parse(super::tree::LOCK, LOCK_FILE).map(Arc::new)?;
+        Ok(Arc::clone(EMBEDDED.get_or_init(|| lock)))
     }
 
     /// Reads the text of a lock file; `name` is what errors call it.

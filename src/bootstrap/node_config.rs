@@ -137,7 +137,8 @@ impl NodeConfigs<'_> {
         let agents = builder.agents()?;
         let mut files = Contents::new(Pki::of(self.cluster));
         self.node_files(host, &agents, &mut files)?;
-        let machine = builder.machine()?;
+        let units = builder.units(&agents)?;
+        let machine = builder.machine_beside(&agents, &units)?;
         let mut users = Vec::new();
         let mut health = Vec::new();
         if host.role == Role::ControlPlane {
@@ -157,7 +158,7 @@ impl NodeConfigs<'_> {
         }
         // The first item for ever, also when others came after it: disks are known by it.
         let first = files.pki.text(&KeysetName::EtcdCa.file(keyset::FIRST), "crt")?;
-        let (mounts, units) = (builder.mounts(&first), builder.units(&agents)?);
+        let mounts = builder.mounts(&first);
         let node_config = NodeConfig { users, mounts, directories: dirs, files: all, units, health, ..machine };
         builder.require_own_places(&node_config)?;
         Ok((node_config, files.secrets))

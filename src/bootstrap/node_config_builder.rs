@@ -57,8 +57,13 @@ pub(super) struct NodeConfigBuilder<'a> {
 impl<'a> NodeConfigBuilder<'a> {
     /// The part that needs nothing of the cluster.
     pub(super) fn machine(&self) -> Result<NodeConfig> {
-        let blobs = [self.target.blobs, HOST_BLOBS].into_iter().filter(|dir| !dir.is_empty());
         let agents = self.agents()?;
+        self.machine_beside(&agents, &self.units(&agents)?)
+    }
+
+    /// The same beside all units of the host, of which it has the early ones.
+    pub(super) fn machine_beside(&self, agents: &Agents<'_>, units: &[Unit]) -> Result<NodeConfig> {
+        let blobs = [self.target.blobs, HOST_BLOBS].into_iter().filter(|dir| !dir.is_empty());
         // For the next boot; `turnup node up` sets them now.
         let system = &self.cluster.settings.host_system;
         host_system::require_own_kernel(system, self.facts)?;
@@ -81,9 +86,7 @@ impl<'a> NodeConfigBuilder<'a> {
         if let Some(proxy) = &proxy {
             files.extend(proxy.files()?);
         }
-        let mut units = self.units(&agents)?;
-        files.extend(self.assets.files_beside(&units));
-        units.truncate(count_early(&units));
+        files.extend(self.assets.files_beside(units));
         Ok(NodeConfig {
             schema: SCHEMA.into(),
             node: self.target.name.into(),
@@ -106,7 +109,7 @@ impl<'a> NodeConfigBuilder<'a> {
             proxy: proxy.as_ref().map(HostProxy::decided),
             runtime: runtime.decided(),
             images: self.images()?,
-            units,
+            units: units[..count_early(units)].to_vec(),
             health: Vec::new(),
         })
     }
@@ -141,15 +144,16 @@ impl<'a> NodeConfigBuilder<'a> {
     /// All of a worker that asks for its certificates itself: the machine, the cluster's authority
     /// and kubelet. `authority` is in PEM.
     pub(super) fn worker(&self, authority: &str) -> Result<NodeConfig> {
-        let machine = self.machine()?;
         let agents = self.agents()?;
+        let units = self.units(&agents)?;
+        let machine = self.machine_beside(&agents, &units)?;
         let mut files = machine.files;
         files.push(text_file(layout::CA, 0o644, authority.to_owned()));
         files.extend(agents.kubelet_files()?);
         files.extend(self.firewall_file()?);
         let mut directories = machine.directories;
         directories.extend(node_directories(&self.cluster.settings));
-        let node_config = NodeConfig { files, directories, units: self.units(&agents)?, ..machine };
+        let node_config = NodeConfig { directories, files, units, ..machine };
         self.require_own_places(&node_config)?;
         Ok(node_config)
     }

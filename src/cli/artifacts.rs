@@ -2,6 +2,7 @@
 //! it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
@@ -180,7 +181,7 @@ impl<'a> ArtifactsContext<'a> {
         Ok(Self {
             args,
             printer,
-            lock: Lock::load(Path::new("."))?,
+            lock: Arc::unwrap_or_clone(Lock::load(Path::new("."))?),
             cache: Cache::open()?,
             sources: Sources::parse(&args.sources, &args.mirror)?,
             watch,

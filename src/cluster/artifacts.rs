@@ -11,7 +11,7 @@ pub const ECR_PROVIDER: &str = "ecr-credential-provider";
 impl Cluster {
     /// Every artifact of the cluster's version; the images of addons that are on are required.
     pub fn select_artifacts(&self) -> Result<Selection> {
-        self.select_from(&Lock::load(&self.work_dir)?)
+        self.select_from(Lock::load(&self.work_dir)?.as_ref())
     }
 
     /// The same of a lock file that is read already.

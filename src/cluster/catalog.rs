@@ -112,8 +112,11 @@ impl Addon {
     }
 
     fn find_switch(&self, settings: &AddonSettings) -> Option<bool> {
-        let fields = serde_json::to_value(settings).ok()?;
-        fields.get(self.switch.strip_prefix("phase3.")?)?.as_bool()
+        let name = self.switch.strip_prefix("phase3.")?;
+        match settings.others.get(name) {
+            Some(value) => value.as_bool(),
+            None => serde_json::to_value(settings).ok()?.get(name)?.as_bool(),
+        }
     }
 
     /// The same; a switch that is none would leave the addon out without a word.

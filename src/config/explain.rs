@@ -119,6 +119,14 @@ impl Settings {
         Some(self.evaluated(&config, self.judge_no_worse(&config)?))
     }
 
+    /// Whether this value would alter something, and has the setting's type, range and format.
+    #[must_use]
+    pub fn would_alter(&self, name: &str, value: &str) -> bool {
+        let Ok(symbol) = self.schema().find(name) else { return false };
+        let is_right = |config: Config<'_>| judge(self.schema(), &config, symbol, value).is_none();
+        self.assumed(&[(name, value)]).is_some_and(is_right)
+    }
+
     /// Whether this value would alter something, and make nothing wrong that was not.
     #[must_use]
     pub fn may_be(&self, name: &str, value: &str) -> bool {

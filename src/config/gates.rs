@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::problem::Problem;
@@ -21,7 +22,7 @@ impl Gates {
     pub(super) fn read(source: &TreeSource) -> Self {
         let tables = source.files(TABLES).into_iter();
         let texts = tables.filter_map(|path| source.read_text(&path).ok());
-        Self(texts.filter_map(|text| read_table(&serde_json::from_str(&text).ok()?)).collect())
+        Self(texts.filter_map(|text| serde_json::from_str::<GateTable>(&text).ok()?.gates()).collect())
     }
 
     /// Which of these the next minor version does not have, and that version.
@@ -55,12 +56,25 @@ impl Gates {
     }
 }
 
-fn read_table(table: &Value) -> Option<(semver::Version, BTreeSet<String>)> {
-    let version = semver::Version::parse(table["kubernetes"].as_str()?).ok()?;
-    let components = table["components"].as_object()?.values();
-    let gates =
-        components.filter_map(|component| component["feature_gates"].as_object()).flat_map(|gates| gates.keys());
-    Some((version, gates.cloned().collect()))
+/// What is needed of the table of one version.
+#[derive(Deserialize)]
+struct GateTable {
+    kubernetes: String,
+    components: BTreeMap<String, ComponentGates>,
+}
+
+#[derive(Deserialize)]
+struct ComponentGates {
+    #[serde(default)]
+    feature_gates: BTreeMap<String, Value>,
+}
+
+impl GateTable {
+    fn gates(self) -> Option<(semver::Version, BTreeSet<String>)> {
+        let version = semver::Version::parse(&self.kubernetes).ok()?;
+        let gates = self.components.into_values().flat_map(|component| component.feature_gates.into_keys());
+        Some((version, gates.collect()))
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kconfig::{Config, Origin, SetError, SymbolId, SymbolType, Tri};
 use serde_json::Value;
@@ -36,8 +36,9 @@ pub struct Settings {
     schema: Arc<Schema>,
     answers: Vec<(SymbolId, String)>,
     /// In the order of the menus.
-    values: Vec<Setting>,
-    object: Value,
+    values: Arc<Vec<Setting>>,
+    /// Made when it is asked for: most variants of a configuration are only read by name.
+    object: OnceLock<Value>,
     reading: Vec<Problem>,
     judgement: Vec<Problem>,
     places: Positions,
@@ -137,12 +138,11 @@ impl Settings {
         let answers =
             ordered.iter().filter_map(|symbol| Some((*symbol, config.user_value(*symbol)?.to_owned()))).collect();
         let values = ordered.iter().map(|symbol| setting(&schema, config, *symbol)).collect();
-        let object = object::write(&schema, config);
         Self {
             schema,
             answers,
-            values,
-            object,
+            values: Arc::new(values),
+            object: OnceLock::new(),
             reading: Vec::new(),
             judgement,
             places: Positions::new(),
@@ -231,7 +231,7 @@ impl Settings {
     /// are n by default.
     #[must_use]
     pub fn json(&self) -> &Value {
-        &self.object
+        self.object.get_or_init(|| object::write(&self.schema, &self.config()))
     }
 
     /// The settings whose names begin with one of the prefixes, and their values; secrets by
@@ -488,7 +488,7 @@ impl Settings {
 
     /// Leaves out of the object what is so by default.
     pub(crate) fn make_minimal(&mut self) {
-        self.object = self.minimal();
+        self.object = self.minimal().into();
     }
 
     /// Replaces the file by the minimal object; whether it was another one.
@@ -504,7 +504,7 @@ impl Settings {
     /// The text that saving writes.
     #[must_use]
     pub fn text(&self) -> String {
-        object::render(&self.object)
+        object::render(self.json())
     }
 
     /// Whether saving would change the file that these settings were read from.

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -49,8 +50,9 @@ struct Memory {
     is_read: Option<fn(&Path) -> bool>,
 }
 
-/// Files by their relative paths; none for one that was removed.
-type Files = BTreeMap<PathBuf, Option<ImaginedFile>>;
+/// Files by their relative paths, whose texts compare faster than their parts; none for one that was
+/// removed.
+type Files = BTreeMap<OsString, Option<ImaginedFile>>;
 
 /// A file that was not written to the disk.
 #[derive(Clone, Debug)]
@@ -120,7 +122,7 @@ impl Store {
     pub fn imagined_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let files = self.memory();
         let all = files.iter().flat_map(|files| files.iter());
-        all.filter_map(|(path, file)| Some((path.clone(), file.as_ref()?.bytes.clone()))).collect()
+        all.filter_map(|(path, file)| Some((path.into(), file.as_ref()?.bytes.clone()))).collect()
     }
 
     fn memory(&self) -> Option<MutexGuard<'_, Files>> {
@@ -273,7 +275,7 @@ impl Store {
     pub fn write_file(&self, rel: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<()> {
         let path = self.inside(rel.as_ref())?;
         if let Some(mut files) = self.memory() {
-            files.insert(rel.as_ref().to_owned(), Some(ImaginedFile { bytes: bytes.to_vec(), value: None }));
+            files.insert(rel.as_ref().into(), Some(ImaginedFile { bytes: bytes.to_vec(), value: None }));
             return Ok(());
         }
         if unknown::is_in(bytes) {
@@ -304,7 +306,7 @@ impl Store {
     ) -> Result<()> {
         self.write_file(rel, text.as_bytes(), mode)?;
         if let Some(mut files) = self.memory()
-            && let Some(Some(file)) = files.get_mut(Path::new(rel))
+            && let Some(Some(file)) = files.get_mut(OsStr::new(rel))
         {
             file.value = Some(Arc::new(value.clone()));
         }
@@ -315,7 +317,7 @@ impl Store {
     #[must_use]
     pub fn imagined_value<T: Clone + 'static>(&self, rel: &str) -> Option<T> {
         let files = self.memory()?;
-        files.get(Path::new(rel))?.as_ref()?.value.as_ref()?.downcast_ref::<T>().cloned()
+        files.get(OsStr::new(rel))?.as_ref()?.value.as_ref()?.downcast_ref::<T>().cloned()
     }
 
     /// The same for a value as indented JSON.
@@ -332,8 +334,8 @@ impl Store {
     pub fn read(&self, rel: impl AsRef<Path>) -> Result<Option<Vec<u8>>> {
         let mut path = self.inside(rel.as_ref())?;
         if let (Some(memory), Some(files)) = (&self.memory, self.memory()) {
-            let removed = || rel.as_ref().ancestors().any(|dir| matches!(files.get(dir), Some(None)));
-            if let Some(known) = files.get(rel.as_ref()) {
+            let removed = || rel.as_ref().ancestors().any(|dir| matches!(files.get(dir.as_os_str()), Some(None)));
+            if let Some(known) = files.get(rel.as_ref().as_os_str()) {
                 return Ok(known.as_ref().map(|file| file.bytes.clone()));
             }
             if removed() || memory.is_read.is_some_and(|is_read| !is_read(rel.as_ref())) {
@@ -371,8 +373,8 @@ impl Store {
     pub fn remove(&self, rel: impl AsRef<Path>) -> Result<()> {
         let path = self.inside(rel.as_ref())?;
         if let Some(mut files) = self.memory() {
-            files.retain(|file, _| !file.starts_with(rel.as_ref()));
-            files.insert(rel.as_ref().to_owned(), None);
+            files.retain(|file, _| !Path::new(file).starts_with(rel.as_ref()));
+            files.insert(rel.as_ref().into(), None);
             return Ok(());
         }
         let point = format_args!("remove {}", rel.as_ref().display());

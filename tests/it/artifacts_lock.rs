@@ -184,6 +184,6 @@ fn templates_are_filled_in() {
 fn writing_and_reading_give_the_same() {
     let lock = Lock::embedded().unwrap();
     let text = lock.to_text().unwrap();
-    assert_eq!(Lock::parse(&text, "cluster.lock.json").unwrap(), lock);
+    assert_eq!(Lock::parse(&text, "cluster.lock.json").unwrap(), *lock);
     assert_eq!(text, include_str!("../../cluster.lock.json"), "the file in the repository is as the program writes it");
 }
