@@ -50,7 +50,7 @@ struct Memory {
     is_read: Option<fn(&Path) -> bool>,
 }
 
-/// Files by their relative paths, whose texts compare faster than their parts; none for one that was
+/// Files by their relative paths, as text, which compares faster than parts; none for one that was
 /// removed.
 type Files = BTreeMap<OsString, Option<ImaginedFile>>;
 
