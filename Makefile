@@ -86,8 +86,8 @@ test-upgrade: ## From one minor version of Kubernetes to the next, with drains a
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_upgrade
 test-rotate: ## Every keyset rotated on real hosts under requests, with a kill in the middle; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_rotate
-test-backup: ## Backups of etcd, a bucket for them, and the way back to one by hand, on real hosts; needs root
-	cargo test --locked --all-features --lib -- --ignored backup::store
+test-backup: ## Backups of etcd, stores for them, and the way back to one by hand, on real hosts; needs root
+	cargo test --locked --all-features --lib -- --ignored backup::store backup::blob
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_backup
 test-heal: ## Lost members, hosts and disks of the control plane, and what comes back by itself, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --include-ignored --test-threads=1 cluster_disk cluster_members cluster_ha cluster_quota

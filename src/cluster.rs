@@ -32,7 +32,7 @@ mod validation;
 pub use addons::AddonSettings;
 pub use artifact_settings::{ArtifactSettings, artifact_sources, cache_dir};
 pub use artifacts::ECR_PROVIDER;
-pub use backup::{BackupSettings, S3Settings};
+pub use backup::{BackupSettings, BlobSettings, S3Settings};
 pub use catalog::{Addon, Minor};
 pub use control_plane::{ControlPlaneSettings, Oidc, PodSecurity};
 pub use custom::ModuleSettings;

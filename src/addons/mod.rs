@@ -7,6 +7,7 @@
 //! each records version and hash. Manifests of the user's own go as they are; inventories in the
 //! cluster name their objects. Nothing here knows how a host became a node.
 
+mod authorities;
 mod evidence;
 mod list;
 mod object;

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::inventory::Endpoint;
 use crate::inventory::Inventory;
 
+use super::authorities;
 use super::object::Object;
 use super::prunable::why_not_pruned;
 
@@ -47,13 +48,16 @@ pub(super) struct TemplateValues<'a> {
     pub(super) api: &'a Endpoint,
     /// Reference and version of an image.
     pub(super) image: &'a dyn Fn(&str) -> Result<(String, String)>,
+    /// The mark of the authorities of the API.
+    pub(super) authorities: &'a str,
 }
 
 /// The manifests of this cluster's addons.
 pub(super) fn render_cluster(cluster: &Cluster, inventory: &Inventory) -> Result<Vec<Rendered>> {
     let resolved = cluster.resolved()?;
     let image = |name: &str| find_image(&resolved, name);
-    TemplateValues { source: &cluster.source, settings: &cluster.settings, api: &inventory.api, image: &image }.render()
+    let (source, settings, authorities) = (&cluster.source, &cluster.settings, &authorities::mark(cluster)?);
+    TemplateValues { source, settings, api: &inventory.api, image: &image, authorities }.render()
 }
 
 fn find_image(resolved: &ResolvedArtifacts, name: &str) -> Result<(String, String)> {
@@ -94,6 +98,7 @@ impl TemplateValues<'_> {
             settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
         let values = context! {
             image, version, hash,
+            authorities => self.authorities,
             kubernetes_version => &settings.kubernetes_version,
             pod_cidr => settings.pod_cidr.to_string(),
             cluster_domain => &settings.cluster_domain,

@@ -21,7 +21,7 @@ use super::own::{self, NETWORK, OWN, OwnSet, Recorded, WORKLOADS};
 use super::own_apply::{SetDelivery, find_recorded};
 use super::render::{Rendered, render_cluster};
 use super::rollout::{ExpectedAddons, Outlook};
-use super::{evidence, preview, prune};
+use super::{authorities, evidence, preview, prune};
 
 /// Where the manifests lie below the cluster's directory.
 const DIR: &str = "addons";
@@ -250,7 +250,11 @@ impl Action for Render {
         let cluster = &self.0.cluster;
         let settings =
             ["phase3.", "phase2.pod_cidr", "phase2.service_cidr", "phase2.cluster_domain", "phase2.network."];
-        let inputs = self.0.set_inputs(cluster.inputs(&settings));
+        let mut inputs = self.0.set_inputs(cluster.inputs(&settings));
+        let authorities = authorities::mark(cluster)?;
+        if !authorities.is_empty() {
+            inputs.insert("authorities", authorities);
+        }
         Ok(inputs
             .with("API endpoint", format!("{:?}", self.0.inventory.api))
             // With overrides, which are in a file of the user's.
@@ -403,6 +407,7 @@ impl Action for Apply {
         }
         let changed = self.changed(&there, &manifests);
         if !changed.is_empty() {
+            authorities::wait(&self.0.cluster, &kubectl, cx)?;
             self.apply(&changed, &logged, cx)?;
         }
         self.remember()?;

@@ -33,7 +33,7 @@ fn render_from(source: &TreeSource, change: impl FnOnce(&mut ClusterSettings)) -
     change(&mut settings);
     let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
-    TemplateValues { source, settings: &settings, api: &api, image: &image }.render()
+    TemplateValues { source, settings: &settings, api: &api, image: &image, authorities: "" }.render()
 }
 
 /// One manifest, with these settings.
@@ -44,8 +44,46 @@ fn render_set(addon: &str, pairs: &[(&str, &str)]) -> Result<String> {
     let typed = ClusterSettings::read(&settings, std::path::Path::new("/work")).unwrap();
     let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
-    let manifests = TemplateValues { source: &source, settings: &typed, api: &api, image: &image }.render()?;
+    let manifests =
+        TemplateValues { source: &source, settings: &typed, api: &api, image: &image, authorities: "" }.render()?;
     Ok(manifests.into_iter().find(|manifest| manifest.name == addon).unwrap().text)
+}
+
+#[test]
+fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
+    let source = TreeSource::embedded();
+    let mut settings = Settings::defaults(&source).unwrap();
+    let switches = Addon::all(&source).unwrap().into_iter().map(|addon| addon.switch);
+    for switch in switches {
+        settings.set(&switch, "y").unwrap();
+    }
+    let settings = ClusterSettings::read(&settings, std::path::Path::new("/work")).unwrap();
+    let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
+    let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
+    let with = |authorities: &str| {
+        TemplateValues { source: &source, settings: &settings, api: &api, image: &image, authorities }.render().unwrap()
+    };
+    let lines = |text: &str| -> BTreeSet<String> {
+        text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.contains("turnup.dev/hash")).collect()
+    };
+    let mut restarted = Vec::new();
+    for (plain, marked) in with("").iter().zip(&with("1,2")) {
+        assert!(!plain.text.contains("turnup.dev/kubernetes-ca"), "{}", plain.name);
+        let (before, after) = (lines(&plain.text), lines(&marked.text));
+        let mark = "turnup.dev/kubernetes-ca: \"1,2\"";
+        if after != before {
+            assert!(after.contains(mark) && before.is_subset(&after), "{}: {}", plain.name, marked.text);
+            let manifest = Object::read(&marked.text).unwrap().into_iter().find(|(object, _)| *object == marked.main);
+            let annotations = &manifest.unwrap().1["spec"]["template"]["metadata"]["annotations"];
+            assert_eq!(annotations["turnup.dev/kubernetes-ca"], "1,2", "{}", plain.name);
+            restarted.push(plain.name.clone());
+        }
+    }
+    restarted.sort();
+    assert_eq!(
+        restarted,
+        ["coredns", "flannel", "kube-proxy", "kube-state-metrics", "local-path-provisioner", "metrics-server"]
+    );
 }
 
 /// What a manifest says with one set of settings and not with the other one.

@@ -1,11 +1,13 @@
 //! Backups of etcd, from the operator's machine: the step `backup` before changes of etcd, and what
 //! `turnup backup` asks of the hosts, where `node::backup` does the work.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 
 use crate::atomic_file::{AtomicFile, FileMode};
 use crate::cluster::{BackupSettings, Cluster};
@@ -154,6 +156,34 @@ pub(crate) fn list(cluster: &Cluster) -> Result<Vec<HostBackups>> {
         let list = HostConnection::for_proof(cluster, host).and_then(|connection| connection.ask_backup(&words));
         HostBackups { host: host.name.clone(), list }
     }))
+}
+
+/// A backup that the store has, and no host that answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoredBackup {
+    /// Its name.
+    pub(super) name: String,
+    /// When it was taken.
+    pub(super) time: Timestamp,
+    /// The store.
+    pub(super) place: String,
+}
+
+/// What only the store has, and why it does not tell. Every host tells of the same store.
+pub(super) fn find_only_stored(hosts: &[HostBackups]) -> (Vec<StoredBackup>, Option<String>) {
+    let answers = || hosts.iter().filter_map(|host| host.list.as_ref().ok());
+    let is_on_host = |name: &str| answers().any(|list| list.backups.iter().any(|backup| backup.name == name));
+    let (mut found, mut problem) = (BTreeMap::new(), None);
+    for store in answers().filter_map(|list| list.stored.as_ref()) {
+        problem = problem.or_else(|| store.problem.clone());
+        for (time, object) in store.backups.iter().filter(|(_, object)| !is_on_host(&object.name)) {
+            let (name, place) = (object.name.clone(), store.place.clone());
+            found.insert(name.clone(), StoredBackup { name, time: *time, place });
+        }
+    }
+    // Another host may have told all the same.
+    let problem = problem.filter(|_| found.is_empty());
+    (found.into_values().collect(), problem)
 }
 
 /// The backup of this name, or the newest of all that can be read.

@@ -141,6 +141,10 @@ pub struct KeysetItem {
     /// When it was first promoted; none of the first one, which was the primary from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted: Option<Timestamp>,
+    /// Since when every host signs with it, where that was looked at: some time after its
+    /// promotion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signs: Option<Timestamp>,
 }
 
 /// What a command does with an item.
@@ -182,7 +186,7 @@ pub struct Keyset {
 
 impl Default for Keyset {
     fn default() -> Self {
-        let first = KeysetItem { id: FIRST, state: ItemState::Primary, created: None, promoted: None };
+        let first = KeysetItem { id: FIRST, state: ItemState::Primary, created: None, promoted: None, signs: None };
         Self { items: vec![first], rotating: false }
     }
 }
@@ -201,7 +205,8 @@ impl Keyset {
     }
 
     /// The trusted item besides the primary.
-    fn other(&self) -> Option<u32> {
+    #[must_use]
+    pub fn other(&self) -> Option<u32> {
         self.items.iter().find(|item| item.state == ItemState::Trusted).map(|item| item.id)
     }
 
@@ -230,7 +235,13 @@ impl Keyset {
                 .hint(format!("turnup keyset {next} {name} {other}")));
         }
         let mut items = self.items.clone();
-        items.push(KeysetItem { id: self.next(), state: ItemState::Trusted, created: Some(now), promoted: None });
+        items.push(KeysetItem {
+            id: self.next(),
+            state: ItemState::Trusted,
+            created: Some(now),
+            promoted: None,
+            signs: None,
+        });
         Ok(Self { items, ..*self })
     }
 
@@ -248,6 +259,21 @@ impl Keyset {
     #[must_use]
     pub fn promoted(&self) -> Option<Timestamp> {
         self.items.iter().find(|item| item.state == ItemState::Primary)?.promoted
+    }
+
+    /// Since when every host signs with the primary; none where that was not looked at.
+    #[must_use]
+    pub fn signs(&self) -> Option<Timestamp> {
+        self.items.iter().find(|item| item.state == ItemState::Primary)?.signs
+    }
+
+    /// With that written down.
+    #[must_use]
+    pub fn with_signs(&self, since: Timestamp) -> Self {
+        let is_primary = |item: &KeysetItem| item.state == ItemState::Primary;
+        let signs = |item: &KeysetItem| if is_primary(item) { Some(since) } else { item.signs };
+        let items = self.items.iter().map(|item| KeysetItem { signs: signs(item), ..item.clone() });
+        Self { items: items.collect(), ..*self }
     }
 
     /// The item that a command without a number means: to promote, the newer one that is trusted;
@@ -289,8 +315,11 @@ impl Keyset {
             other if other == primary => ItemState::Trusted,
             _ => item.state,
         });
-        for item in promoted.items.iter_mut().filter(|item| item.id == id && id != FIRST) {
-            item.promoted.get_or_insert(now);
+        for item in &mut promoted.items {
+            item.signs = None;
+            if item.id == id && id != FIRST {
+                item.promoted.get_or_insert(now);
+            }
         }
         Ok(promoted)
     }
@@ -350,6 +379,7 @@ impl Document for Keysets {
             ("keysets.*.items[].state", "word"),
             ("keysets.*.items[].created", "word"),
             ("keysets.*.items[].promoted", "word"),
+            ("keysets.*.items[].signs", "word"),
         ])
     }
 
@@ -446,6 +476,7 @@ mod tests {
     #[test]
     fn the_file_is_read_as_it_was_written_and_a_damaged_one_is_refused() {
         let promoted = Keyset::default().create(NAME, at(1)).unwrap().promote(NAME, 2, None, at(2)).unwrap();
+        let promoted = promoted.with_signs(at(3));
         let all = Keysets { keysets: [(NAME, promoted)].into(), ..Keysets::default() };
         let text = document::render(FILE, &all).unwrap();
         assert_eq!(document::parse::<Keysets>(FILE, &text).unwrap(), all);

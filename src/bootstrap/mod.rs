@@ -8,6 +8,7 @@
 mod api;
 mod assets;
 mod authority;
+pub mod authority_holders;
 pub mod backup;
 mod backup_keys;
 pub(crate) mod backup_open;
@@ -74,6 +75,7 @@ mod subject;
 mod teardown_policy;
 pub(crate) mod template;
 mod token;
+mod token_holders;
 pub mod user_data;
 pub mod user_kubeconfig;
 mod usual_facts;

@@ -11,7 +11,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
@@ -19,6 +20,8 @@ use crate::inventory::{Host, Inventory, Role};
 use crate::phase::is_up_to_date;
 use crate::state::State;
 
+use super::api::kubectl;
+use super::authority_holders;
 use super::encryption_key;
 use super::keyset::{ItemState, Keyset, KeysetName, RotationStep};
 use super::kubelet_certificate;
@@ -26,10 +29,10 @@ use super::node_config::find_written;
 use super::node_context::NodeContext;
 use super::pki::{Pki, end_of};
 use super::same_runtime::MAKE_NODES;
+use super::token_holders;
 
-/// The tokens of pods live an hour (`BoundServiceAccountToken` of Kubernetes); kubelets and clients
-/// renew them before. The rest is for the run that carries the promotion out.
-const TOKENS: SignedDuration = SignedDuration::from_mins(75);
+/// How many owners of pods are named.
+const HOLDERS: usize = 20;
 
 /// What a step may go by, and whom it tells what takes long.
 pub struct Looked<'a> {
@@ -108,10 +111,7 @@ pub fn advance(cluster: &Arc<Cluster>, name: KeysetName, looked: &Looked<'_>) ->
     let keyset = pki.keyset(name)?;
     match keyset.next_step() {
         Some(RotationStep::Promote) => Ok(Some((RotationStep::Promote, promote(cluster, name, None, looked)?))),
-        Some(RotationStep::Distrust) => {
-            require_new_tokens(name, &keyset, Timestamp::now())?;
-            Ok(Some((RotationStep::Distrust, distrust(cluster, name, None, looked)?)))
-        }
+        Some(RotationStep::Distrust) => Ok(Some((RotationStep::Distrust, distrust(cluster, name, None, looked)?))),
         Some(RotationStep::Create) | None => {
             pki.write_keyset(name, Keyset { rotating: false, ..keyset })?;
             Ok(None)
@@ -119,14 +119,95 @@ pub fn advance(cluster: &Arc<Cluster>, name: KeysetName, looked: &Looked<'_>) ->
     }
 }
 
-/// No pod has a token that the key before has signed.
-fn require_new_tokens(name: KeysetName, keyset: &Keyset, now: Timestamp) -> Result<()> {
-    let renewed = keyset.promoted().map(|promoted| promoted + TOKENS).filter(|renewed| *renewed > now);
-    let Some(renewed) = renewed.filter(|_| name == KeysetName::ServiceAccount) else { return Ok(()) };
-    let error = Error::precondition(format!("{name}: pods have tokens of the key before until {renewed:.0}"));
-    Err(error
-        .evidence("the new key signs already; both are trusted, and nothing has to be done before")
-        .hint(format!("then: turnup keyset rotate {name} --confirmed")))
+/// A rotation that has not come to its end, and how it goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnfinishedRotation {
+    /// The keyset.
+    pub keyset: String,
+    /// The item that is trusted beside the primary; none where the last run alone is left.
+    pub item: Option<u32>,
+    /// Whether that item is the former primary, which is to go.
+    pub is_former: bool,
+    /// Before this the former item may not go; none where no time is to be waited for, or where it
+    /// is not known yet.
+    pub not_before: Option<Timestamp>,
+    /// The next command.
+    pub command: String,
+}
+
+impl UnfinishedRotation {
+    /// A line for people.
+    #[must_use]
+    pub fn describe(&self, now: Timestamp) -> String {
+        let Self { keyset, item, is_former, not_before, command } = self;
+        let next = match not_before.filter(|time| *time > now) {
+            Some(time) => format!("from {time:.0} on"),
+            None => "next".to_owned(),
+        };
+        match item {
+            Some(item) if *is_former => {
+                format!("{keyset}: item {item} signs no longer and is still trusted; {next}: {command}")
+            }
+            Some(item) => format!("{keyset}: item {item} is trusted and does not sign yet; {next}: {command}"),
+            None => format!("{keyset}: the run that ends the rotation is left; {next}: {command}"),
+        }
+    }
+}
+
+/// The rotations that are under way, as far as the cluster's directory tells.
+pub fn find_unfinished(cluster: &Cluster) -> Result<Vec<UnfinishedRotation>> {
+    let pki = Pki::of(cluster);
+    let mut found = Vec::new();
+    for name in KeysetName::ALL {
+        let keyset = pki.keyset(name)?;
+        let item = keyset.other();
+        if item.is_none() && !keyset.rotating {
+            continue;
+        }
+        let is_former = keyset.next_step() == Some(RotationStep::Distrust);
+        let waits = is_former && name == KeysetName::ServiceAccount;
+        let signs = if waits { signing_since(cluster, &keyset)? } else { None };
+        found.push(UnfinishedRotation {
+            keyset: name.name().to_owned(),
+            item,
+            is_former,
+            not_before: signs.map(token_holders::usual_end),
+            command: format!("turnup keyset rotate {name}{}", if waits { " --confirmed" } else { "" }),
+        });
+    }
+    Ok(found)
+}
+
+/// Since when every API server signs with the primary; none where a host has not got it yet.
+fn signing_since(cluster: &Cluster, keyset: &Keyset) -> Result<Option<Timestamp>> {
+    if let Some(since) = keyset.signs() {
+        return Ok(Some(since));
+    }
+    let Some(inventory) = cluster.find_inventory()? else { return Ok(None) };
+    let state = cluster.store.state()?;
+    let finished = inventory.control_planes().map(|host| {
+        let record = state.steps.get(&MAKE_NODES[0].on(&host.name).to_string())?;
+        keyset.promoted().is_none_or(|promoted| record.finished >= promoted).then_some(record.finished)
+    });
+    Ok(finished.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max()))
+}
+
+/// No pod and no Secret has a token that the key before has signed. All hosts have what the last
+/// step has changed: since when is written down, so that no later run moves it.
+fn require_new_tokens(cluster: &Cluster, keyset: &Keyset, id: u32) -> Result<()> {
+    let (pki, name) = (Pki::of(cluster), KeysetName::ServiceAccount);
+    let signs = signing_since(cluster, keyset)?.unwrap_or_else(Timestamp::now);
+    if keyset.signs() != Some(signs) {
+        pki.write_keyset(name, keyset.with_signs(signs))?;
+    }
+    let end = token_holders::usual_end(signs);
+    if end > Timestamp::now() {
+        let error = Error::precondition(format!("{name}: pods have tokens of the key before until {end:.0}"));
+        return Err(error
+            .evidence("the new key signs already; both are trusted, and nothing has to be done before")
+            .hint(format!("then: turnup keyset rotate {name} --confirmed")));
+    }
+    token_holders::require_none(cluster, name.name(), &pki.text(&name.file(id), "pub")?, signs)
 }
 
 /// Lets an item sign, once every host trusts it; without a number the newer one. Returns its
@@ -148,9 +229,10 @@ pub fn distrust(cluster: &Arc<Cluster>, name: KeysetName, id: Option<u32>, looke
     let pki = Pki::of(cluster);
     let keyset = pki.keyset(name)?;
     let id = id.map_or_else(|| keyset.meant(name, false), Ok)?;
-    let distrusted = keyset.distrust(name, id)?;
+    keyset.distrust(name, id)?;
     require(cluster, name, RotationStep::Distrust, looked, &keyset, id)?;
-    pki.write_keyset(name, distrusted)?;
+    // Read again: what it needed may have been written down.
+    pki.write_keyset(name, pki.keyset(name)?.distrust(name, id)?)?;
     Ok(id)
 }
 
@@ -190,13 +272,19 @@ fn require(
             return Err(error.evidence_of(kubelets).hint("docs/certificates.md says how a kubelet gets another one"));
         }
     }
+    if (name, verb) == (KeysetName::ServiceAccount, RotationStep::Distrust) && has_signed {
+        require_new_tokens(cluster, keyset, id)?;
+    }
     if name == KeysetName::EncryptionKey {
         encryption_key::wait_until_loaded(cluster, &inventory, looked.tell)?;
         if verb == RotationStep::Distrust && has_signed {
             encryption_key::rewrite(cluster, &inventory, id, looked.tell)?;
         }
     }
-    let unseen = if has_signed { unseen(name, verb, !inventory.groups.is_empty()) } else { Vec::new() };
+    let mut unseen = if has_signed { unseen(name, verb, !inventory.groups.is_empty()) } else { Vec::new() };
+    if (name, verb) == (KeysetName::KubernetesCa, RotationStep::Promote) && !looked.confirmed {
+        unseen.splice(0..0, find_holders(cluster));
+    }
     if unseen.is_empty() || looked.confirmed {
         return Ok(());
     }
@@ -209,26 +297,53 @@ fn require(
     Err(error.evidence_of(unseen).hint(format!("docs/certificates.md has each check; then: {next}")))
 }
 
+/// Pods that do not know the authorities of now, or know others, with what starts them again.
+/// Addons of turnup's are none of them: their pods have a mark of the authorities.
+pub fn find_holders(cluster: &Cluster) -> Vec<String> {
+    let holders = match kubectl(cluster).and_then(|kubectl| authority_holders::find(&kubectl)) {
+        Ok(holders) => holders,
+        Err(error) => {
+            return vec![format!("every pod that talks to the API was started again since ({})", error.message())];
+        }
+    };
+    let more = holders.len().saturating_sub(HOLDERS);
+    let mut lines: Vec<String> =
+        holders.iter().take(HOLDERS).map(|holder| format!("started before: {}", holder.describe())).collect();
+    if more > 0 {
+        lines.push(format!("and {more} more that started before"));
+    }
+    lines
+}
+
+/// The authorities of the API that are trusted, by their numbers; nothing where they were never
+/// rotated.
+pub fn trusted_authorities(cluster: &Cluster) -> Result<String> {
+    let keyset = Pki::of(cluster).keyset(KeysetName::KubernetesCa)?;
+    if keyset.items.len() < 2 {
+        return Ok(String::new());
+    }
+    Ok(keyset.trusted().map(|item| item.to_string()).collect::<Vec<_>>().join(","))
+}
+
 /// What only the operator can see.
-fn unseen(name: KeysetName, verb: RotationStep, has_groups: bool) -> Vec<&'static str> {
+fn unseen(name: KeysetName, verb: RotationStep, has_groups: bool) -> Vec<String> {
     let mut unseen = Vec::new();
     if name == KeysetName::KubernetesCa && has_groups {
         unseen.push("hosts of node groups have been replaced since the last `turnup up`");
     }
     unseen.extend(match (verb, name) {
-        // A client of the API in a pod reads the authorities when it starts.
         (RotationStep::Promote, KeysetName::KubernetesCa) => {
-            &["every pod that talks to the API was started again since, those of kube-system, too"][..]
+            &["nothing outside uses a kubeconfig that knows the old authority alone: issue them again before"][..]
         }
         (RotationStep::Distrust, KeysetName::KubernetesCa) => {
             &["nothing outside uses a kubeconfig that was issued before"][..]
         }
         (RotationStep::Distrust, KeysetName::ServiceAccount) => {
-            &["every token of a pod was renewed (an hour), and no Secret holds one"][..]
+            &["no program keeps a token that it read before, and none from `kubectl create token` is in use"][..]
         }
         _ => &[],
     });
-    unseen
+    unseen.into_iter().map(str::to_owned).collect()
 }
 
 /// The hosts that have not got what the last run was to bring, each with the reason.

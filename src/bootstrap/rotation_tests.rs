@@ -189,14 +189,30 @@ fn an_item_whose_making_was_cut_off_is_taken_over() {
 }
 
 #[test]
-fn a_key_of_tokens_stays_trusted_for_the_life_of_a_token() {
-    let name = KeysetName::ServiceAccount;
-    let at = |second| Timestamp::from_second(second).unwrap();
-    let keyset = Keyset::default().create(name, at(1)).unwrap().promote(name, 2, None, at(1000)).unwrap();
-    let refused = require_new_tokens(name, &keyset, at(1000 + 74 * 60)).unwrap_err();
-    assert!(refused.message().contains("until 1970-01-01T01:31:40Z"), "{}", refused.message());
-    require_new_tokens(name, &keyset, at(1000 + 75 * 60)).unwrap();
-    require_new_tokens(KeysetName::EtcdCa, &keyset, at(1000)).unwrap();
+fn what_is_left_of_a_rotation_is_told_with_its_command() {
+    with_configs(&[], |configs| {
+        let (cluster, name) = (configs.cluster, KeysetName::ServiceAccount);
+        let pki = Pki::of(cluster);
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let told =
+            || -> Vec<String> { find_unfinished(cluster).unwrap().iter().map(|one| one.describe(at(0))).collect() };
+        assert_eq!(told(), Vec::<String>::new());
+        create(cluster, name).unwrap();
+        create(cluster, KeysetName::EtcdCa).unwrap();
+        let promoted = pki.keyset(name).unwrap().promote(name, 2, None, at(1000)).unwrap();
+        pki.write_keyset(name, promoted.clone()).unwrap();
+        insta::assert_snapshot!(told().join("\n"));
+        // Since when it signs is known once every host has got it.
+        pki.write_keyset(name, promoted.with_signs(at(1000))).unwrap();
+        assert!(
+            told()[1].ends_with("; from 1970-01-01T01:31:40Z on: turnup keyset rotate service-account --confirmed")
+        );
+        let back = promoted.with_signs(at(1000)).promote(name, 1, None, at(2000)).unwrap();
+        assert_eq!(back.promote(name, 2, None, at(3000)).unwrap().signs(), None, "it is looked at again");
+        let last = Keyset { rotating: true, ..promoted.distrust(name, 1).unwrap() };
+        pki.write_keyset(name, last).unwrap();
+        assert!(told()[1].contains("the run that ends the rotation is left"), "{:?}", told());
+    });
 }
 
 #[test]

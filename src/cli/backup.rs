@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_mins(15);
 
 /// Below the options.
 const NOTES: &str = "\
-Control-plane hosts take backups by themselves once phase2.backup.store is host or s3. docs/backup.md says how
+Control-plane hosts take backups by themselves once phase2.backup.store is not none. docs/backup.md says how
 a cluster is brought back to one.";
 
 /// What to do.

@@ -44,6 +44,9 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
             details(one).iter().try_for_each(|line| printer.line(line))?;
         }
     }
+    for rotation in &list.rotations {
+        printer.remark(&rotation.describe(list.at));
+    }
     Ok(())
 }
 

@@ -148,10 +148,16 @@ fn rotate(
         let step = rotation::advance(&cluster, name, &Looked { confirmed, in_rotation: true, tell: &remark })?;
         drop(lock);
         confirmed = false;
-        match step {
-            Some((step, item)) => remark(&did(step, name, item)),
-            None => return show(&rotation::list(&cluster, &[name])?, printer),
+        if let Some((step, item)) = step {
+            remark(&did(step, name, item));
+            continue;
         }
+        if name == KeysetName::KubernetesCa {
+            for line in rotation::find_holders(&cluster) {
+                remark(&line);
+            }
+        }
+        return show(&rotation::list(&cluster, &[name])?, printer);
     }
 }
 

@@ -26,11 +26,11 @@ like are refused. docs/backup.md says more.";
 #[command(after_help = NOTES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct Args {
-    /// Restore this backup of a control-plane host [default: the member that is ahead of all, where
-    /// any has data left; else the newest backup]
+    /// Restore this backup of a control-plane host or of the store [default: the member that is
+    /// ahead of all, where any has data left; else the newest backup]
     #[arg(long, value_name = "NAME", group = "source")]
     backup: Option<String>,
-    /// Restore the newest backup of all control-plane hosts
+    /// Restore the newest backup of all control-plane hosts and of the store
     #[arg(long, group = "source")]
     newest_backup: bool,
     /// Restore a backup that was downloaded
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         };
         let (plan, lines) = match (restore::find_unfinished(cluster)?, args.source()) {
             (None, _) => {
-                let plan = restore::plan(cluster, &request)?;
+                let plan = restore::plan(cluster, &request, &|line| session.tell(printer, line))?;
                 let lines = plan.lines.clone();
                 (Some(plan), lines)
             }

@@ -15,8 +15,10 @@ pub struct BackupSettings {
     pub before_change: bool,
     pub directory: String,
     pub recipients: Vec<String>,
-    /// The bucket to which hosts copy them; none where they stay on the hosts.
+    /// The bucket to which hosts copy them; none where they do not.
     pub s3: Option<S3Settings>,
+    /// The container to which hosts copy them; none where they do not.
+    pub azure: Option<BlobSettings>,
 }
 
 /// A bucket that speaks S3.
@@ -28,6 +30,18 @@ pub struct S3Settings {
     pub region: String,
     pub prefix: String,
     pub path_style: bool,
+    pub ca_file: String,
+    pub credentials_file: String,
+}
+
+/// A container of Azure Blob Storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
+pub struct BlobSettings {
+    pub account: String,
+    pub container: String,
+    pub prefix: String,
+    pub endpoint: String,
     pub ca_file: String,
     pub credentials_file: String,
 }
@@ -54,7 +68,14 @@ impl BackupSettings {
             directory: settings.get("phase2.backup.directory")?,
             recipients: settings.get_list(Self::RECIPIENTS)?,
             s3: S3Settings::read(settings)?,
+            azure: BlobSettings::read(settings)?,
         }))
+    }
+
+    /// Whether hosts copy them to a store.
+    #[must_use]
+    pub const fn has_store(&self) -> bool {
+        self.s3.is_some() || self.azure.is_some()
     }
 }
 
@@ -74,6 +95,27 @@ impl S3Settings {
             region: settings.get("phase2.backup.s3.region")?,
             prefix: settings.get("phase2.backup.s3.prefix")?,
             path_style: settings.get_bool("phase2.backup.s3.path_style")?,
+            ca_file: settings.get(Self::AUTHORITY)?,
+            credentials_file: settings.get(Self::CREDENTIALS)?,
+        }))
+    }
+}
+
+impl BlobSettings {
+    /// The file with the key or the SAS.
+    pub const CREDENTIALS: &'static str = "phase2.backup.azure.credentials_file";
+    /// The file with the authority of its certificate.
+    pub const AUTHORITY: &'static str = "phase2.backup.azure.ca_file";
+
+    fn read(settings: &Settings) -> Result<Option<Self>> {
+        if settings.get(BackupSettings::STORE)? != "azure" {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            account: settings.get("phase2.backup.azure.account")?,
+            container: settings.get("phase2.backup.azure.container")?,
+            prefix: settings.get("phase2.backup.azure.prefix")?,
+            endpoint: settings.get("phase2.backup.azure.endpoint")?,
             ca_file: settings.get(Self::AUTHORITY)?,
             credentials_file: settings.get(Self::CREDENTIALS)?,
         }))
@@ -122,8 +164,29 @@ mod tests {
                 ca_file: "ca.crt".into(),
                 credentials_file: "s3.key".into(),
             }),
+            azure: None,
         };
         let mut settings = assert_reads(BackupSettings::read, &None, &changes, &Some(expected));
+        let changes = [
+            ("phase2.backup.store", "azure"),
+            ("phase2.backup.azure.account", "mybackups"),
+            ("phase2.backup.azure.container", "etcd"),
+            ("phase2.backup.azure.prefix", "prod"),
+            ("phase2.backup.azure.endpoint", "https://mybackups.blob.core.chinacloudapi.cn"),
+            ("phase2.backup.azure.ca_file", "ca.crt"),
+            ("phase2.backup.azure.credentials_file", "azure.key"),
+        ];
+        settings.set_all(&changes).unwrap();
+        let read = BackupSettings::read(&settings).unwrap().unwrap();
+        let expected = BlobSettings {
+            account: "mybackups".into(),
+            container: "etcd".into(),
+            prefix: "prod".into(),
+            endpoint: "https://mybackups.blob.core.chinacloudapi.cn".into(),
+            ca_file: "ca.crt".into(),
+            credentials_file: "azure.key".into(),
+        };
+        assert_eq!((read.s3.is_none(), read.has_store(), read.azure), (true, true, Some(expected)));
         settings.set_all(&[("phase2.backup.store", "none")]).unwrap();
         assert_eq!(BackupSettings::read(&settings).unwrap(), None);
     }

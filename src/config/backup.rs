@@ -10,6 +10,8 @@ use super::values::Values;
 
 const DIRECTORY: &str = "phase2.backup.directory";
 const RECIPIENTS: &str = "phase2.backup.recipients";
+const ACCOUNT: &str = "phase2.backup.azure.account";
+const CONTAINER: &str = "phase2.backup.azure.container";
 const INTERVAL: &str = "phase2.backup.interval";
 /// A snapshot of a large etcd takes as long.
 const SHORTEST: Duration = Duration::from_mins(1);
@@ -28,6 +30,10 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     }
     let recipients = facts.text(RECIPIENTS).unwrap_or_default().split(',').map(str::trim);
     problems.extend(recipients.filter_map(judge_recipient).map(|why| Problem::of(RECIPIENTS, why)));
+    for (setting, judge) in [(ACCOUNT, judge_account as fn(&str) -> _), (CONTAINER, judge_container)] {
+        let name = facts.text(setting).filter(|name| !name.is_empty());
+        problems.extend(name.and_then(judge).map(|why| Problem::of(setting, why)));
+    }
     problems
 }
 
@@ -37,6 +43,21 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
 pub fn object_prefix(prefix: &str) -> String {
     let prefix = prefix.trim_matches('/');
     if prefix.is_empty() { String::new() } else { format!("{prefix}/") }
+}
+
+/// Its name is a label of DNS, and part of what is signed.
+fn judge_account(name: &str) -> Option<String> {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let is_good = is_plain && (3..=24).contains(&name.len());
+    (!is_good).then(|| format!("{name} is no storage account: 3 to 24 lower-case letters and digits"))
+}
+
+/// It stands in the address as it is.
+fn judge_container(name: &str) -> Option<String> {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    let is_good = is_plain && (3..=63).contains(&name.len()) && !name.starts_with('-') && !name.ends_with('-');
+    let what = "3 to 63 lower-case letters, digits and single hyphens between them";
+    (!is_good || name.contains("--")).then(|| format!("{name} is no container: {what}"))
 }
 
 /// A key with a wrong letter would make backups that open for no key.
@@ -72,6 +93,17 @@ mod tests {
         let secret = judge_recipient("AGE-SECRET-KEY-1QQQQ").unwrap_or_default();
         assert!(secret.contains("private key") && !secret.contains("QQQQ"), "{secret}");
         assert!(judge_recipient("ssh-ed25519").is_some());
+    }
+
+    #[test]
+    fn accounts_and_containers_have_names_that_the_store_takes() {
+        assert_eq!([judge_account("mybackups1"), judge_container("etcd-backups")], [None, None]);
+        for bad in ["ab", "My", "my-backups", "a.b", &"a".repeat(25)] {
+            assert!(judge_account(bad).is_some_and(|why| why.contains(bad)), "{bad}");
+        }
+        for bad in ["ab", "a--b", "-ab", "ab-", "Etcd", "a/b", &"a".repeat(64)] {
+            assert!(judge_container(bad).is_some_and(|why| why.contains(bad)), "{bad}");
+        }
     }
 
     #[test]

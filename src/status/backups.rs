@@ -74,7 +74,7 @@ pub(super) fn ask(cluster: &Cluster) -> Result<(Option<BackupStatus>, Vec<Gap>)>
     let now = Timestamp::now();
     let last = newest.map(|backup| LastBackup::of(backup.name, backup.host, backup.time, now));
     let mut status = judge(last, &failed, settings.interval);
-    if settings.s3.is_some() {
+    if settings.has_store() {
         let stored = stored.map(|(time, name, place)| LastBackup::of(name, place, time, now));
         status.warnings.extend(judge_store(stored.as_ref(), problem.as_deref(), settings.interval));
         status.stored = stored;

@@ -11,6 +11,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use crate::bootstrap::node_config::find_written;
 use crate::bootstrap::pki::{BACK_DATE, hosts_of, rest_at_renewal};
 use crate::bootstrap::pki_items::{AuthorityItem, authorities};
+use crate::bootstrap::rotation::{UnfinishedRotation, find_unfinished};
 use crate::bootstrap::{ItemState, KeysetName};
 use crate::cluster::Cluster;
 use crate::error::Result;
@@ -55,6 +56,8 @@ pub(crate) struct CertificateList {
     pub cluster: String,
     /// Authorities first, then those of components and hosts, then those of people.
     pub certificates: Vec<ListedCertificate>,
+    /// Rotations of keysets that have not come to their ends.
+    pub rotations: Vec<UnfinishedRotation>,
 }
 
 /// One of them.
@@ -120,7 +123,8 @@ impl CertificateList {
         let state = cluster.store.state()?;
         let issued = state.credentials.iter().filter_map(|credential| person(credential, now));
         certificates.extend(issued);
-        Ok(Self { schema: SCHEMA, at: now, cluster: cluster.settings.name.clone(), certificates })
+        let rotations = find_unfinished(cluster)?;
+        Ok(Self { schema: SCHEMA, at: now, cluster: cluster.settings.name.clone(), certificates, rotations })
     }
 }
 

@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::artifacts::ResolvedArtifacts;
+use crate::bootstrap::rotation::{UnfinishedRotation, find_unfinished};
 use crate::bootstrap::{KUBECONFIG, PendingCsr, PendingCsrs, restore};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
@@ -81,6 +82,8 @@ pub(crate) struct Status {
     pub agents: Vec<HostAgent>,
     /// Every certificate here and on the hosts that answered.
     pub certificates: Vec<Certificate>,
+    /// Rotations of keysets that have not come to their ends.
+    pub rotations: Vec<UnfinishedRotation>,
     /// Credentials that were issued besides the administrator's and have not expired, the oldest
     /// first.
     pub credentials: Vec<Credential>,
@@ -126,6 +129,10 @@ impl Status {
                 status.gaps.extend(gaps);
             }
             Err(error) => status.gaps.push(Gap::new("backups of etcd", error)),
+        }
+        match find_unfinished(cluster) {
+            Ok(rotations) => status.rotations = rotations,
+            Err(error) => status.gaps.push(Gap::new("the keysets", error)),
         }
         let away = api.is_err();
         match api {
@@ -220,6 +227,7 @@ impl Status {
             backup: None,
             agents: Vec::new(),
             certificates,
+            rotations: Vec::new(),
             credentials,
             join_tokens,
             versions: Versions { turnup: env!("CARGO_PKG_VERSION"), artifacts, ..Versions::default() },

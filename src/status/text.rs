@@ -39,6 +39,7 @@ pub(crate) fn render(status: &Status) -> String {
     parts.extend(status.backup.as_ref().map(backup));
     parts.push(agents(status));
     parts.push(certificates(&status.certificates));
+    parts.push(rotations(status));
     parts.push(tokens(&status.join_tokens));
     parts.push(people(status));
     parts.push(versions(status));
@@ -226,6 +227,12 @@ fn certificates(all: &[Certificate]) -> String {
     }
     let bad: Vec<String> = all.iter().filter(|one| one.level != CertificateLife::Ok).map(warning).collect();
     table.render() + &listed(&bad, "certificates")
+}
+
+/// What of rotations is left, and when; nothing where none is under way.
+fn rotations(status: &Status) -> String {
+    let lines: Vec<String> = status.rotations.iter().map(|rotation| rotation.describe(status.at)).collect();
+    if lines.is_empty() { String::new() } else { format!("rotations under way:\n{}", listed(&lines, "keysets")) }
 }
 
 /// Who may use the API by a certificate of turnup's, and for how long.

@@ -95,6 +95,13 @@ impl Simulation {
         self.path("home/fakes").join(rel)
     }
 
+    /// Puts an object into the API server, in the place of a client.
+    pub(crate) fn put(&self, kind: &str, name: &str, object: &Value) {
+        let path = self.world(&format!("api/{kind}/{name}.json"));
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, object.to_string()).unwrap();
+    }
+
     /// Writes the inventory: `h0` is the control plane, all others are workers.
     pub(crate) fn list_hosts(&self, count: usize) {
         let host = |index: usize| {

@@ -105,7 +105,15 @@ impl Host<'_> {
             [TURNUP, "node", "missing"] => tell(&self.missing(&read_json())),
             [TURNUP, "node", "diff"] => tell(&self.differences()),
             [TURNUP, "node", "up"] => self.come_up(&read_json()),
+            // An object of the store, where a test has put one.
+            [TURNUP, "node", "backup", .., "part", name, offset] => {
+                let bytes = self.world.read(format!("store/{name}")).unwrap_or_default();
+                let offset = offset.trim_start_matches("--offset=").parse().unwrap_or(usize::MAX);
+                say(&STANDARD.encode(bytes.get(offset..).unwrap_or_default()));
+                ExitCode::SUCCESS
+            }
             [TURNUP, "node", "backup", words @ ..] => tell(&self.backup(words)),
+            [TURNUP, "node", "restore", "look"] => tell(&self.world.json(self.file("etcd.json")).unwrap_or_default()),
             // Whether etcd ever wrote here: once the host has become a node.
             ["sh", "-c", question] if question.starts_with("ls -d ") && question.contains("/data/member") => {
                 if self.world.read(self.file("node-config.json")).is_some() {
@@ -206,7 +214,8 @@ impl Host<'_> {
         let mut all = self.world.json(&list).and_then(|all| all.as_array().cloned()).unwrap_or_default();
         let flag = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned();
         if words.contains(&"list") {
-            return json!({"backups": all, "others": [".part-7-killed"], "failed": false});
+            let stored = self.world.json("store.json");
+            return json!({"backups": all, "others": [".part-7-killed"], "failed": false, "stored": stored});
         }
         let told = self.world.json(self.file("node-config.json")).unwrap_or_default();
         let (host, cluster) = (told["node"].as_str().unwrap_or_default(), flag("--cluster="));

@@ -1,6 +1,8 @@
 //! `turnup backup`, and backups before changes, over a cluster whose hosts are made up.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 
 use crate::simulation::Simulation;
@@ -91,4 +93,57 @@ fn with_recipients_control_plane_hosts_get_the_clusters_keys_that_they_cannot_re
             assert_eq!(given(host), json!([]), "a worker gets nothing");
         }
     }
+}
+
+/// The files below a directory that have this text.
+fn holders(dir: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs_err::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(holders(&path, text));
+        } else if String::from_utf8_lossy(&fs_err::read(&path).unwrap()).contains(text) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn the_key_of_a_store_comes_to_control_plane_hosts_apart_from_all_else() {
+    const KEY: &str = "c2VjcmV0LWtleS1vZi1hbi1hY2NvdW50";
+    let simulation = Simulation::new(2);
+    let write = |mode: u32, text: String| {
+        let path = simulation.path("work/azure.credentials");
+        fs_err::write(&path, text).unwrap();
+        fs_err::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    write(0o644, format!("account_key = {KEY}\n"));
+    let set =
+        ["store=azure", "azure.account=mybackups", "azure.container=etcd", "azure.credentials_file=azure.credentials"];
+    let set = set.map(|one| format!("phase2.backup.{one}"));
+    simulation.ok(&[&["config", "set"][..], &set.each_ref().map(String::as_str)].concat());
+    let open = simulation.run(&["up"]);
+    assert!(open.code == 3 && open.err.contains("chmod 600 azure.credentials"), "{open}");
+    write(0o600, format!("account_key = {KEY}\nsas_token = sv=1\n"));
+    let both = simulation.run(&["up"]);
+    assert!(both.code == 3 && both.err.contains("azure.credentials has neither a key nor a SAS, or both"), "{both}");
+    write(0o600, format!("account_key = {KEY}\n"));
+    simulation.ok(&["up"]);
+    assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
+    let told = |host: &str| -> Vec<Value> {
+        let text = fs_err::read_to_string(simulation.world(&format!("hosts/{host}/node-config.json"))).unwrap();
+        let told: Value = serde_json::from_str(&text).unwrap();
+        let files = told["files"].as_array().unwrap().iter();
+        files.filter(|file| file["path"] == "/etc/kubernetes/backup/store.json").cloned().collect()
+    };
+    let [file] = told("10.125.0.1").try_into().unwrap();
+    assert!(file["mode"] == 0o600 && file["content"]["secret"]["sha256"].is_string(), "{file}");
+    assert!(told("10.125.0.2").is_empty(), "workers take no backups");
+    for dir in ["work/.turnup", "home/fakes", "run", "tmp"] {
+        assert_eq!(holders(&simulation.path(dir), KEY), Vec::<PathBuf>::new());
+    }
+    // Another key is a change of the file.
+    write(0o600, format!("sas_token = ?sv=1&sp=rwdl&sig={KEY}\n"));
+    assert!(simulation.ok(&["plan"]).out.contains("bootstrap/"), "another key is delivered");
 }

@@ -31,7 +31,10 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
         let place = ["phase2.backup.s3.endpoint=https://s3.example.com", "phase2.backup.s3.region=eu"];
         set(&[&["phase2.backup.store=s3", "phase2.backup.s3.bucket=b"], &place[..]].concat())
     };
+    let blobs =
+        ["store=azure", "azure.account=mybackups", "azure.container=etcd"].map(|one| format!("phase2.backup.{one}"));
     vec![
+        (blobs.to_vec(), "phase2.backup.azure.credentials_file is empty, and hosts need a key or a SAS"),
         (set(&["phase1.cloud_provider=aws"]), "phase1.user_data.artifacts_url: it is empty"),
         (set(&["phase1.cloud_provider=custom"]), "phase1.custom.module: it is empty"),
         (set(&["phase1.cloud_provider=baremetal"]), "phase1.baremetal.hosts_file: failed to open file"),

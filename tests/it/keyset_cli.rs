@@ -2,8 +2,11 @@
 //! API server are made up. Certificates, bundles and node configs are real.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::simulation::{Ended, Simulation};
 
@@ -110,10 +113,111 @@ fn one_command_rotates_and_goes_on_where_it_was_cut_off() {
     // Kubeconfigs elsewhere and tokens of pods are for the operator to judge.
     let early = refused(&simulation.run(&["keyset", "rotate", "service-account", "--confirmed"]));
     let stopped = refused(&simulation.run(&["keyset", "rotate", "kubernetes-ca", "--confirmed"]));
-    assert!(stopped.contains("every pod that talks to the API"), "it comes before the look: {stopped}");
+    assert!(stopped.contains("nothing outside uses a kubeconfig"), "it comes before the look: {stopped}");
     assert!(stopped.contains("turnup keyset rotate kubernetes-ca --confirmed"), "{stopped}");
     assert!(early.contains("pods have tokens of the key before until"), "{early}");
     assert!(early.contains("turnup keyset rotate service-account --confirmed"), "{early}");
+}
+
+#[test]
+fn clients_of_the_api_start_again_once_they_get_its_authorities() {
+    let simulation = Simulation::new(2);
+    simulation.ok(&["up"]);
+    let mark = |kind: &str, name: &str| -> Value {
+        let text = fs_err::read_to_string(simulation.world(&format!("api/{kind}/{name}.json"))).unwrap();
+        let object: Value = serde_json::from_str(&text).unwrap();
+        object["spec"]["template"]["metadata"]["annotations"]["turnup.dev/kubernetes-ca"].clone()
+    };
+    let marks = || [mark("deployment", "coredns"), mark("daemonset", "kube-proxy"), mark("daemonset", "flannel")];
+    assert_eq!(marks(), [Value::Null, Value::Null, Value::Null], "as it was before there were marks");
+    // Kubernetes takes its time to tell every namespace; pods that start too early would know the
+    // old one alone.
+    let late = serde_json::json!({"tool": "kubectl", "when": ["configmaps --namespace=kube-system"], "times": 2,
+        "exit": 0, "stdout": "{\"items\": []}"});
+    simulation.script(&[late]);
+    // Of another owner, from before.
+    let metadata = |name: &str| serde_json::json!({"namespace": "shop", "name": name});
+    let mut map = serde_json::json!({"kind": "ConfigMap", "metadata": metadata("kube-root-ca.crt")});
+    map["metadata"]["managedFields"] =
+        serde_json::json!([{"manager": "kube-controller-manager", "time": "2026-01-02T00:00:00Z"}]);
+    simulation.put("configmap", "kube-root-ca.crt", &map);
+    let mut pod = serde_json::json!({"kind": "Pod", "metadata": metadata("web-0"), "status": {"phase": "Running"},
+        "spec": {"volumes": [{"name": "t", "projected": {"sources": [{"configMap": {"name": "kube-root-ca.crt"}}]}}]}});
+    pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+    pod["metadata"]["ownerReferences"] = serde_json::json!([{"kind": "StatefulSet", "name": "web"}]);
+    simulation.put("pod", "web-0", &pod);
+    let stopped = refused(&simulation.run(&["keyset", "rotate", "kubernetes-ca"]));
+    assert_eq!(marks(), ["1,2", "1,2", "1,2"]);
+    assert!(simulation.world("taken/0-1").exists(), "it waited");
+    let next = "kubectl --namespace shop rollout restart statefulset/web";
+    assert!(stopped.contains(&format!("started before: shop: statefulset/web (1 pod): {next}")), "{stopped}");
+    for host in ["10.125.0.1", "10.125.0.2"] {
+        give_kubelet(&simulation, host, "ca-2");
+    }
+    let stopped = refused(&simulation.run(&["keyset", "rotate", "kubernetes-ca", "--confirmed"]));
+    assert!(stopped.contains("nothing outside uses a kubeconfig that was issued before"), "{stopped}");
+    assert_eq!(marks(), ["1,2", "1,2", "1,2"], "a promotion changes no bundle");
+    let ended = simulation.ok(&["keyset", "rotate", "kubernetes-ca", "--confirmed"]);
+    assert!(ended.err.contains(next), "what still trusts the former one: {ended}");
+    assert_eq!(marks(), ["2", "2", "2"]);
+    assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
+}
+
+/// As if the hosts had got the key so long ago.
+fn move_signing(simulation: &Simulation, minutes: i64) {
+    let path = simulation.state("pki/keysets.json");
+    let mut all: Value = serde_json::from_str(&fs_err::read_to_string(&path).unwrap()).unwrap();
+    let item = &mut all["keysets"]["service-account"]["items"][1];
+    assert!(item["signs"].is_string(), "the first try writes it down: {item}");
+    item["signs"] = (jiff::Timestamp::now() - jiff::SignedDuration::from_mins(minutes)).to_string().into();
+    fs_err::write(&path, all.to_string()).unwrap();
+}
+
+#[test]
+fn a_former_key_of_tokens_goes_once_no_token_of_it_is_left() {
+    let simulation = Simulation::new(2);
+    simulation.ok(&["up"]);
+    let rotate = || simulation.run(&["keyset", "rotate", "service-account", "--confirmed"]);
+    let early = refused(&rotate());
+    assert!(early.contains("pods have tokens of the key before until"), "{early}");
+    // By hand it is no sooner.
+    let by_hand = refused(&simulation.run(&["keyset", "distrust", "service-account", "--confirmed"]));
+    assert!(by_hand.contains("pods have tokens of the key before until"), "{by_hand}");
+    let line = "service-account: item 1 signs no longer and is still trusted; from ";
+    let next = " on: turnup keyset rotate service-account --confirmed";
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for ended in [simulation.run(&["status", "--quick"]), simulation.ok(&["certificates"])] {
+        let told = plain(&format!("{}{}", ended.out, ended.err));
+        assert!(told.contains(line) && told.contains(next), "{told}");
+    }
+    let list: Value = serde_json::from_str(&simulation.ok(&["certificates", "--output", "json"]).out).unwrap();
+    assert_eq!(list["rotations"][0]["is_former"], true, "{list}");
+
+    // A pod whose token lives for ten hours, then a Secret with one that never ends.
+    move_signing(&simulation, 80);
+    let token = serde_json::json!({"serviceAccountToken": {"path": "token", "expirationSeconds": 36000}});
+    let pod = serde_json::json!({"kind": "Pod", "metadata": {"namespace": "shop", "name": "web",
+        "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"volumes": [{"name": "t", "projected": {"sources": [token]}}]}, "status": {"phase": "Running"}});
+    simulation.put("pod", "web", &pod);
+    let long = refused(&rotate());
+    assert!(long.contains("pod shop/web"), "{long}");
+    move_signing(&simulation, 11 * 60);
+    let public = x509_parser::pem::parse_x509_pem(read(&simulation, "pki/sa.pub").as_bytes()).unwrap().1.contents;
+    let kid = URL_SAFE_NO_PAD.encode(Sha256::digest(public));
+    let head = URL_SAFE_NO_PAD.encode(serde_json::json!({"alg": "RS256", "kid": kid}).to_string());
+    let secret = serde_json::json!({"kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {"namespace": "ci", "name": "robot"}, "data": {"token": STANDARD.encode(format!("{head}.e30.x"))}});
+    simulation.put("secret", "robot", &secret);
+    let kept = refused(&rotate());
+    assert!(kept.contains("Secret ci/robot") && kept.contains("kubectl --namespace ci patch secret robot"), "{kept}");
+    fs_err::remove_file(simulation.world("api/secret/robot.json")).unwrap();
+    let unseen = refused(&simulation.run(&["keyset", "rotate", "service-account"]));
+    assert!(unseen.contains("no program keeps a token that it read before"), "{unseen}");
+    let ended = rotate();
+    assert!(ended.code == 0 && ended.err.contains("service-account: item 1 is distrusted"), "{ended}");
+    assert!(!simulation.run(&["status", "--quick"]).out.contains("rotations under way"));
+    assert_eq!(simulation.ok(&["plan"]).out, "nothing to do\n");
 }
 
 #[test]

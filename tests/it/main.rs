@@ -9,6 +9,7 @@ mod artifacts_mirror;
 mod artifacts_root;
 mod artifacts_settings;
 mod artifacts_support;
+#[cfg(feature = "test-fakes")]
 mod backup_cli;
 mod balancer;
 #[cfg(feature = "test-fakes")]
@@ -124,6 +125,7 @@ mod report_bars;
 #[cfg(all(feature = "test-fakes", feature = "failpoints"))]
 mod report_events;
 mod report_logs;
+#[cfg(feature = "test-fakes")]
 mod restore_cli;
 mod settings_places;
 #[cfg(feature = "test-fakes")]

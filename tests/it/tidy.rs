@@ -255,9 +255,13 @@ fn only_these_give_a_script_to_a_shell() {
 /// Where a cloud's name stands outside of its directory, and why.
 const CLOUD_NAMES: &[(&str, &str)] = &[
     ("src/cloud/mod.rs", "the registry"),
+    ("src/bootstrap/backup_store.rs", "a store of backups, which every target may use"),
     ("src/bootstrap/cloud_resources.rs", "Kubernetes' own names of sources of volumes"),
+    ("src/cluster/backup.rs", "a store of backups, which every target may use"),
     ("src/cluster/driver.rs", "Terraform's backend azurerm, which every target may use"),
+    ("src/config/backup.rs", "a store of backups, which every target may use"),
     ("src/config/import.rs", "names of settings that kubernetes-anywhere had"),
+    ("src/node/backup/", "a store of backups, which every target may use"),
     ("src/provision/terraform/", "Terraform's backend azurerm, which every target may use"),
     ("src/redact/patterns.rs", "a scheme of HTTP authentication"),
 ];

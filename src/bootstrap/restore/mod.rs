@@ -78,8 +78,9 @@ pub fn find_unfinished(cluster: &Cluster) -> Result<Option<(String, Vec<String>)
     Ok(record.map(|record| (record.source, record.hosts)))
 }
 
-/// What would be done. Looks at the hosts and changes nothing but turnup's own program there.
-pub fn plan(cluster: &Cluster, request: &RestoreRequest) -> Result<RestorePlan> {
+/// What would be done. Looks at the hosts and changes nothing but turnup's own program there. What
+/// only the store has is fetched to this machine. `tell` takes a line for the operator.
+pub fn plan(cluster: &Cluster, request: &RestoreRequest, tell: &dyn Fn(String)) -> Result<RestorePlan> {
     let inventory = cluster.inventory()?;
     let hosts: Vec<&Host> = inventory.control_planes().collect();
     // Before any host is asked.
@@ -95,16 +96,31 @@ pub fn plan(cluster: &Cluster, request: &RestoreRequest) -> Result<RestorePlan> 
         _ => None,
     };
     let names = hosts.iter().map(|host| host.name.clone());
-    let survey = Survey {
+    let (stored, store_problem) = backup::find_only_stored(&backups);
+    let mut survey = Survey {
         hosts: names.zip(views).map(|(name, view)| Ok((name, view?))).collect::<Result<_>>()?,
         backups: backups.into_iter().filter_map(|host| host.list.ok()).flat_map(|list| list.backups).collect(),
+        stored,
+        store_problem,
         file,
         cluster: (cluster.settings.name.clone(), backup_words::cluster_id(cluster)?),
         kubernetes_version: cluster.settings.kubernetes_version.clone(),
         only_key_since: only_key_since(cluster)?,
         revision: RestoreRecord::find(&cluster.store)?.map_or(0, |record| record.revision()),
     };
-    let plan = plan::plan(&survey, request)?;
+    survey.require_hosts(&request.without)?;
+    let fetched = match survey.find_stored(&request.source) {
+        Some(stored) => {
+            tell(format!("fetching {} from {}", stored.name, stored.place));
+            Some(fetch_stored(cluster, stored, request.unsigned, key)?)
+        }
+        None => None,
+    };
+    let fetched = fetched.map(|(dir, file)| {
+        survey.file = Some(file);
+        dir
+    });
+    let plan = RestorePlan { _fetched: fetched, ..plan::plan(&survey, request)? };
     if let (PlannedSource::Backup(backup), None) = (&plan.source, key)
         && let Some(encrypted) = backup.manifest.as_ref().and_then(|manifest| manifest.encrypted.as_ref())
     {
@@ -118,6 +134,30 @@ fn read_file(path: &Path, trust: &TrustedSigner, identities: Option<&Identities>
     let signed = inspect(path)?;
     trust.require(&path.display().to_string(), &signed)?;
     extract(path, identities, &mut std::io::sink()).map(|signed| signed.manifest)
+}
+
+/// Copies a backup here that only the store has, through a host that reads it there. It is whole,
+/// signed, can be read, and is the one that its name says.
+fn fetch_stored(
+    cluster: &Cluster,
+    stored: &backup::StoredBackup,
+    unsigned: bool,
+    identities: Option<&Identities>,
+) -> Result<(tempfile::TempDir, (PathBuf, BackupManifest))> {
+    let dir = tempfile::tempdir().context("cannot make a directory for a backup")?;
+    let archive = dir.path().join("backup.tar");
+    let signed = backup::download(cluster, &stored.name, &archive, unsigned)?;
+    if let (Some(encrypted), None) = (&signed.manifest.encrypted, identities) {
+        return Err(needs_identity(Path::new(&stored.name), encrypted));
+    }
+    // Who can write there could give an older one a newer name.
+    if signed.manifest.time != stored.time {
+        return Err(Error::precondition(format!("{} is another backup than its name says", stored.name))
+            .evidence(format!("it was taken at {}", signed.manifest.time))
+            .hint("use another one: turnup backup list"));
+    }
+    let signed = extract(&archive, identities, &mut std::io::sink())?;
+    Ok((dir, (archive, signed.manifest)))
 }
 
 /// Since when Secrets are written with the present key, where a former one is trusted no longer.
@@ -157,7 +197,9 @@ pub fn begin(cluster: &Cluster, request: &RestoreRequest, plan: &RestorePlan, cx
             cluster.store.remove(ARCHIVE)?;
             (None, Some(manifest))
         }
-        PlannedSource::File(archive, _) => (None, Some(unpack(cluster, archive, identities)?)),
+        PlannedSource::File(archive, _) | PlannedSource::Stored(_, archive, _) => {
+            (None, Some(unpack(cluster, archive, identities)?))
+        }
     };
     let record = RestoreRecord {
         schema: RestoreRecord::SCHEMA.into(),

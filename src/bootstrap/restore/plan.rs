@@ -11,14 +11,16 @@ use crate::error::{Error, Result};
 use crate::node::backup::{BackupManifest, ListedBackup};
 use crate::node::etcd_restore::MemberState;
 
+use super::super::backup::StoredBackup;
+
 /// From what etcd is to be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestoreSource {
     /// The member that is ahead of all, or else the newest backup.
     Best,
-    /// A backup on a host, by its name.
+    /// A backup on a host or in the store, by its name.
     Backup(String),
-    /// The newest backup on the hosts.
+    /// The newest backup on the hosts and in the store.
     NewestBackup,
     /// A backup that was downloaded.
     File(PathBuf),
@@ -59,7 +61,12 @@ pub(super) struct Survey {
     pub(super) hosts: Vec<(String, HostView)>,
     /// Their backups, as far as they answer.
     pub(super) backups: Vec<ListedBackup>,
-    /// The archive that the operator named, and what it says of itself.
+    /// Those that only the store has.
+    pub(super) stored: Vec<StoredBackup>,
+    /// Why the store does not tell what it has.
+    pub(super) store_problem: Option<String>,
+    /// The archive that the operator named, or that was fetched from the store, and what it says of
+    /// itself.
     pub(super) file: Option<(PathBuf, BackupManifest)>,
     /// The cluster's name, and what tells it from others of its name.
     pub(super) cluster: (String, String),
@@ -81,10 +88,12 @@ pub(super) enum PlannedSource {
     Backup(Box<ListedBackup>),
     /// A file here.
     File(PathBuf, Box<BackupManifest>),
+    /// A backup that only the store has, and the file here that was fetched.
+    Stored(StoredBackup, PathBuf, Box<BackupManifest>),
 }
 
 /// What is going to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct RestorePlan {
     pub(super) source: PlannedSource,
     /// The hosts of the new members, all of which are stopped and started.
@@ -93,6 +102,8 @@ pub struct RestorePlan {
     pub(super) known: i64,
     /// What the operator has to know, a line each.
     pub lines: Vec<String>,
+    /// Where the file lies that was fetched; removed with the plan.
+    pub(super) _fetched: Option<tempfile::TempDir>,
 }
 
 impl PlannedSource {
@@ -102,6 +113,7 @@ impl PlannedSource {
             Self::Member(Some(host)) => format!("the member on {host}"),
             Self::Member(None) => "the member that is ahead of all".to_owned(),
             Self::Backup(backup) => format!("the backup {}", backup.name),
+            Self::Stored(stored, ..) => format!("the backup {}", stored.name),
             Self::File(path, _) => format!("the backup {}", path.display()),
         }
     }
@@ -110,7 +122,7 @@ impl PlannedSource {
         match self {
             Self::Member(_) => None,
             Self::Backup(backup) => backup.manifest.as_ref(),
-            Self::File(_, manifest) => Some(manifest),
+            Self::File(_, manifest) | Self::Stored(_, _, manifest) => Some(manifest),
         }
     }
 }
@@ -136,8 +148,34 @@ impl Survey {
         self.backups.iter().filter(|backup| backup.damage.is_none()).max_by_key(|backup| backup.time)
     }
 
+    fn newest_stored(&self) -> Option<&StoredBackup> {
+        self.stored.iter().max_by_key(|stored| stored.time)
+    }
+
+    /// The newest one on each side, with where it is.
+    fn candidates(&self) -> impl Iterator<Item = (Timestamp, String)> {
+        let on_host = self.newest().map(|one| (one.time, format!("{} of {} on {}", one.name, one.time, one.host)));
+        let stored = self.newest_stored();
+        let stored =
+            stored.map(|one| (one.time, format!("{} of {} in the store alone, {}", one.name, one.time, one.place)));
+        on_host.into_iter().chain(stored)
+    }
+
+    /// What of the store is meant, which has to be fetched before more can be said.
+    pub(super) fn find_stored(&self, source: &RestoreSource) -> Option<&StoredBackup> {
+        match source {
+            RestoreSource::Backup(name) => self.stored.iter().find(|stored| stored.name == *name),
+            RestoreSource::Best if self.has_majority() || self.with_data().next().is_some() => None,
+            RestoreSource::Best | RestoreSource::NewestBackup => {
+                let on_host = self.newest().map(|backup| backup.time);
+                self.newest_stored().filter(|stored| on_host.is_none_or(|time| stored.time > time))
+            }
+            RestoreSource::File(_) | RestoreSource::Member(_) => None,
+        }
+    }
+
     /// Each that does not answer has to be given up in words, because its etcd cannot be stopped.
-    fn require_hosts(&self, without: &[String]) -> Result<()> {
+    pub(super) fn require_hosts(&self, without: &[String]) -> Result<()> {
         if let Some(unknown) = without.iter().find(|name| self.hosts.iter().all(|(host, _)| host != *name)) {
             let names: Vec<&str> = self.hosts.iter().map(|(host, _)| host.as_str()).collect();
             return Err(Error::usage(format!("--without {unknown}: no host of the control plane has this name"))
@@ -164,6 +202,11 @@ impl Survey {
     }
 
     fn choose(&self, source: &RestoreSource) -> Result<PlannedSource> {
+        let not_read = || Error::bug("the archive was not read");
+        if let Some(stored) = self.find_stored(source) {
+            let (path, manifest) = self.file.clone().ok_or_else(not_read)?;
+            return Ok(PlannedSource::Stored(stored.clone(), path, Box::new(manifest)));
+        }
         match source {
             RestoreSource::Best if self.has_majority() => Err(no_loss()),
             RestoreSource::Best if self.with_data().next().is_some() => Ok(PlannedSource::Member(None)),
@@ -171,6 +214,7 @@ impl Survey {
                 let newest = self.newest().cloned().map(|backup| PlannedSource::Backup(Box::new(backup)));
                 newest.ok_or_else(|| {
                     Error::precondition("no host of the control plane has a backup of etcd that can be read")
+                        .evidence_of(self.silent_store())
                         .hint("with one that was downloaded: turnup restore --file FILE")
                 })
             }
@@ -189,13 +233,14 @@ impl Survey {
             }
             RestoreSource::Backup(name) => {
                 let found = self.backups.iter().find(|backup| backup.name == *name).ok_or_else(|| {
-                    Error::precondition(format!("there is no backup {name}")).hint("turnup backup list")
+                    let error = Error::precondition(format!("there is no backup {name}"));
+                    error.evidence_of(self.silent_store()).hint("turnup backup list")
                 })?;
                 Ok(PlannedSource::Backup(Box::new(found.clone())))
             }
             RestoreSource::File(_) => {
                 let file = self.file.clone().map(|(path, manifest)| PlannedSource::File(path, Box::new(manifest)));
-                file.ok_or_else(|| Error::bug("the archive was not read"))
+                file.ok_or_else(not_read)
             }
         }
     }
@@ -241,9 +286,8 @@ impl Survey {
             let error = Error::precondition(format!("{what} is not the newest that there is"));
             Err(error.evidence(newer).hint(format!("{instead}; or, to lose what came later: --older")))
         };
-        if let Some(newest) = self.newest().filter(|newest| newest.time > manifest.time) {
-            let newer = format!("newer: {} of {}", newest.name, newest.time);
-            return refuse(newer, "turnup restore --newest-backup".to_owned());
+        if let Some((_, newest)) = self.candidates().max().filter(|(time, _)| *time > manifest.time) {
+            return refuse(format!("newer: {newest}"), "turnup restore --newest-backup".to_owned());
         }
         // With a majority there always is something newer, and to go back is what is wanted.
         let ahead = self.with_data().find(|(_, state)| state.revision.is_none_or(|of| of > manifest.revision));
@@ -260,7 +304,12 @@ impl Survey {
     fn known_revision(&self) -> i64 {
         let members = self.members().filter_map(|(_, state)| state.revision);
         let backups = self.backups.iter().filter_map(|backup| Some(backup.manifest.as_ref()?.revision));
-        members.chain(backups).fold(self.revision, i64::max)
+        let file = self.file.as_ref().map(|(_, manifest)| manifest.revision);
+        members.chain(backups).chain(file).fold(self.revision, i64::max)
+    }
+
+    fn silent_store(&self) -> Option<String> {
+        self.store_problem.as_ref().map(|why| format!("the store does not tell what it has: {why}"))
     }
 
     fn describe(&self, source: &PlannedSource, hosts: &[String], without: &[String]) -> Vec<String> {
@@ -272,6 +321,10 @@ impl Survey {
                 (true, None) => "data; the revision is known when its etcd is stopped".to_owned(),
             };
             lines.push(format!("{host}: {data}"));
+        }
+        if matches!(source, PlannedSource::Backup(_) | PlannedSource::Stored(..)) {
+            lines.extend(self.candidates().map(|(_, told)| format!("backup {told}")));
+            lines.extend(self.silent_store());
         }
         if let Some(manifest) = source.manifest() {
             lines.push(format!("everything written after {} is lost (revision {})", manifest.time, manifest.revision));
@@ -306,7 +359,7 @@ pub(super) fn plan(survey: &Survey, request: &RestoreRequest) -> Result<RestoreP
         survey.require_newest(&source)?;
     }
     let lines = survey.describe(&source, &hosts, &request.without);
-    Ok(RestorePlan { source, hosts, known: survey.known_revision(), lines })
+    Ok(RestorePlan { source, hosts, known: survey.known_revision(), lines, _fetched: None })
 }
 
 /// Of members that are stopped, the one to take: that of this host, or the one that is ahead of all
@@ -322,191 +375,5 @@ pub(super) fn choose_member(stopped: &[(String, MemberState)], wanted: Option<&s
 }
 
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-    use super::*;
-
-    fn member(revision: Option<i64>, has_leader: bool) -> HostView {
-        HostView::Member(MemberState {
-            directory: "/var/lib/etcd".into(),
-            has_data: true,
-            is_running: revision.is_none() || has_leader,
-            has_leader,
-            revision,
-        })
-    }
-
-    fn empty() -> HostView {
-        HostView::Member(MemberState {
-            directory: "/var/lib/etcd".into(),
-            has_data: false,
-            is_running: false,
-            has_leader: false,
-            revision: None,
-        })
-    }
-
-    fn silent() -> HostView {
-        HostView::Silent(Error::transient("cannot reach h2 over ssh").evidence("Connection timed out"))
-    }
-
-    fn manifest(second: i64, revision: i64) -> BackupManifest {
-        BackupManifest {
-            schema: "turnup.backup/1".into(),
-            cluster: "kube".into(),
-            cluster_id: "0123456789abcdef".into(),
-            host: "h0".into(),
-            time: Timestamp::from_second(second).unwrap(),
-            reason: "interval".into(),
-            kubernetes_version: "1.36.3".into(),
-            etcd_version: "3.6.16".into(),
-            etcd_cluster_id: "5b59e7e2".into(),
-            revision,
-            hash: "1a2b3c4d".into(),
-            keys: 1200,
-            sha256: "0".repeat(64),
-            size: 0,
-            encrypted: None,
-        }
-    }
-
-    fn backup(name: &str, second: i64, revision: i64) -> ListedBackup {
-        let manifest = manifest(second, revision);
-        ListedBackup {
-            name: name.into(),
-            host: "h0".into(),
-            time: manifest.time,
-            bytes: 1,
-            manifest: Some(manifest),
-            damage: None,
-        }
-    }
-
-    fn survey(hosts: Vec<HostView>, backups: Vec<ListedBackup>) -> Survey {
-        Survey {
-            hosts: hosts.into_iter().enumerate().map(|(at, view)| (format!("h{at}"), view)).collect(),
-            backups,
-            file: None,
-            cluster: ("kube".into(), "0123456789abcdef".into()),
-            kubernetes_version: "1.36.3".into(),
-            only_key_since: None,
-            revision: 0,
-        }
-    }
-
-    fn ask(survey: &Survey, source: RestoreSource) -> Result<RestorePlan> {
-        plan(survey, &RestoreRequest { source, without: Vec::new(), older: false, identity: None, unsigned: false })
-    }
-
-    fn refused(result: Result<RestorePlan>) -> String {
-        result.unwrap_err().render()
-    }
-
-    #[test]
-    fn one_of_three_is_taken_with_all_it_has() {
-        let survey = survey(vec![empty(), member(Some(700), false), empty()], vec![backup("b", 100, 500)]);
-        let plan = ask(&survey, RestoreSource::Best).unwrap();
-        assert_eq!((plan.source, plan.hosts.len(), plan.known), (PlannedSource::Member(None), 3, 700));
-        insta::assert_snapshot!(plan.lines.join("\n"));
-    }
-
-    #[test]
-    fn none_of_three_is_restored_from_the_newest_backup() {
-        let backups = vec![backup("old", 100, 500), backup("new", 200, 600)];
-        let plan = ask(&survey(vec![empty(), empty(), HostView::NoNode], backups), RestoreSource::Best).unwrap();
-        assert_eq!((plan.source.describe().as_str(), plan.known), ("the backup new", 600));
-        assert_eq!(plan.hosts, ["h0", "h1"], "what is no node has nothing to restart");
-        insta::assert_snapshot!(plan.lines.join("\n"));
-        insta::assert_snapshot!(refused(ask(&survey(vec![empty()], vec![]), RestoreSource::Best)));
-        insta::assert_snapshot!(refused(ask(&survey(vec![HostView::NoNode], vec![]), RestoreSource::Best)));
-    }
-
-    #[test]
-    fn a_majority_is_not_taken_for_a_loss() {
-        let backups = vec![backup("b", 100, 500)];
-        let healthy = survey(vec![member(Some(900), true), member(Some(899), true), empty()], backups);
-        insta::assert_snapshot!(refused(ask(&healthy, RestoreSource::Best)));
-        assert!(ask(&healthy, RestoreSource::Member("h0".into())).is_err());
-        let behind = survey(vec![member(Some(9), true), member(Some(9), true), member(Some(900), false)], vec![]);
-        let behind = ask(&behind, RestoreSource::Member("h2".into())).unwrap();
-        assert_eq!(behind.source, PlannedSource::Member(Some("h2".into())), "it may be the only one with the data");
-        let back = ask(&healthy, RestoreSource::NewestBackup).unwrap();
-        assert_eq!((back.source.describe().as_str(), back.known), ("the backup b", 900), "to go back is allowed");
-    }
-
-    #[test]
-    fn who_does_not_answer_is_given_up_in_words_alone() {
-        let cut = survey(vec![member(Some(700), false), empty(), silent()], vec![]);
-        insta::assert_snapshot!(refused(ask(&cut, RestoreSource::Best)));
-        let without = |name: &str| RestoreRequest {
-            source: RestoreSource::Best,
-            without: vec![name.to_owned(), "h2".into()],
-            older: false,
-            identity: None,
-            unsigned: false,
-        };
-        let given_up = RestoreRequest { without: vec!["h2".into()], ..without("h2") };
-        let plan_without = plan(&cut, &given_up).unwrap();
-        assert_eq!(plan_without.hosts, ["h0", "h1"]);
-        assert!(plan_without.lines.iter().any(|line| line.starts_with("h2 is given up")), "{plan_without:?}");
-        insta::assert_snapshot!(refused(plan(&cut, &without("h1"))));
-        insta::assert_snapshot!(refused(plan(&cut, &without("h7"))));
-    }
-
-    #[test]
-    fn what_is_newer_is_not_lost_without_a_word() {
-        let backups = vec![backup("old", 100, 500), backup("new", 200, 600)];
-        let lost = survey(vec![empty()], backups.clone());
-        let old = || RestoreSource::Backup("old".into());
-        insta::assert_snapshot!(refused(ask(&lost, old())));
-        let allowed = RestoreRequest { source: old(), without: vec![], older: true, identity: None, unsigned: false };
-        assert_eq!(plan(&lost, &allowed).unwrap().known, 600, "its revision is passed over all the same");
-        let survivor = survey(vec![empty(), member(Some(700), false)], backups.clone());
-        insta::assert_snapshot!(refused(ask(&survivor, RestoreSource::NewestBackup)));
-        assert!(ask(&survey(vec![member(None, false)], backups), RestoreSource::NewestBackup).is_err());
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_refused_before_anything_stops() {
-        let mut file = survey(vec![empty()], vec![]);
-        let of = |file: &mut Survey, manifest: BackupManifest| {
-            file.file = Some(("monday.tar".into(), manifest));
-            refused(ask(file, RestoreSource::File("monday.tar".into())))
-        };
-        let foreign = BackupManifest { cluster_id: "ffff456789abcdef".into(), ..manifest(100, 500) };
-        insta::assert_snapshot!(of(&mut file, foreign));
-        let newer = BackupManifest { kubernetes_version: "1.37.0".into(), ..manifest(100, 500) };
-        insta::assert_snapshot!(of(&mut file, newer));
-        file.only_key_since = Some(Timestamp::from_second(150).unwrap());
-        insta::assert_snapshot!(of(&mut file, manifest(100, 500)));
-        file.file = Some(("monday.tar".into(), manifest(160, 500)));
-        assert!(ask(&file, RestoreSource::File("monday.tar".into())).is_ok());
-        let damaged = ListedBackup {
-            manifest: None,
-            damage: Some("it does not begin with a manifest".into()),
-            ..backup("b", 100, 500)
-        };
-        let survey = survey(vec![empty()], vec![damaged]);
-        insta::assert_snapshot!(refused(ask(&survey, RestoreSource::Backup("b".into()))));
-        assert!(ask(&survey, RestoreSource::NewestBackup).is_err());
-    }
-
-    #[test]
-    fn of_stopped_members_the_one_ahead_is_taken() {
-        let state = |view: HostView| match view {
-            HostView::Member(state) => state,
-            _ => unreachable!(),
-        };
-        let stopped = vec![
-            ("h0".to_owned(), state(member(Some(700), false))),
-            ("h1".to_owned(), state(member(Some(701), false))),
-            ("h2".to_owned(), state(member(Some(701), false))),
-            ("h3".to_owned(), state(empty())),
-        ];
-        assert_eq!(choose_member(&stopped, None).unwrap(), ("h1".to_owned(), 701));
-        assert_eq!(choose_member(&stopped, Some("h0")).unwrap(), ("h0".to_owned(), 700));
-        assert!(choose_member(&stopped, Some("h3")).is_err());
-        assert!(choose_member(&[], None).is_err());
-    }
-}
+#[path = "plan_tests.rs"]
+mod tests;

@@ -6,11 +6,14 @@
 //! a newer one is whole on the disk. What it does not know stays, and is named.
 
 mod archive;
+mod blob;
 mod encryption;
 mod manifest;
 mod retention;
+mod s3;
 mod signature;
 mod store;
+mod store_http;
 
 use std::fs::Permissions;
 use std::io::Write as _;
@@ -38,9 +41,11 @@ use super::systemd;
 pub(crate) use archive::{
     ArchiveContent, LONGEST_DIRECTORY, append, extract, inspect, needs_identity, read_directory, write,
 };
+pub(crate) use blob::BlobContainer;
 pub(crate) use encryption::{Identities, encrypt};
 pub(crate) use manifest::{BackupManifest, EncryptedPart, EncryptedParts};
 pub(crate) use retention::Retention;
+pub(crate) use s3::S3Bucket;
 pub(crate) use signature::{SignedManifest, TrustedSigner, fingerprint};
 use store::HostFiles;
 pub(crate) use store::{BackupStore, StoreOutcome, StoredList};

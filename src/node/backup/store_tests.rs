@@ -43,8 +43,8 @@ impl Moto {
         moto
     }
 
-    fn store(&self, bucket: &str) -> BackupStore {
-        BackupStore {
+    fn store(&self, bucket: &str) -> S3Bucket {
+        S3Bucket {
             bucket: bucket.into(),
             region: "us-east-1".into(),
             prefix: "etcd/".into(),
@@ -84,7 +84,7 @@ fn a_bucket_takes_lists_reads_and_deletes_what_is_ours() {
     assert!(missing.contains("NoSuchKey"), "{missing}");
     let nowhere = moto.store("nowhere").put("kube-1.tar", &path).unwrap_err().render();
     assert!(nowhere.contains("NoSuchBucket") && nowhere.contains("make the bucket"), "{nowhere}");
-    assert!(!format!("{store:?}{missing}{nowhere}").contains("do-not-show"));
+    assert!(!format!("{:?}{missing}{nowhere}", BackupStore::S3(store.clone())).contains("do-not-show"));
     assert!(!format!("{missing}{nowhere}").contains("X-Amz"), "no signed address is shown");
 }
 
@@ -108,9 +108,9 @@ fn a_store_shows_a_certificate_of_the_authority_that_is_named() {
     fs_err::write(&files[0], certificate.pem()).unwrap();
     fs_err::write(&files[1], key.serialize_pem()).unwrap();
     let moto = Moto::start_as("https", &["--ssl-cert", &files[0], "--ssl-key", &files[1]]);
-    let store = |authority: &str| BackupStore { authority: authority.to_owned(), ..moto.store("safe") };
+    let store = |authority: &str| S3Bucket { authority: authority.to_owned(), ..moto.store("safe") };
     let bucket = format!("{}/safe", moto.store("safe").endpoint);
-    store(&pem).agent().unwrap().put(bucket).send_empty().unwrap();
+    store(&pem).connection().agent().unwrap().put(bucket).send_empty().unwrap();
     store(&pem).put("kube-1.tar", Path::new(&files[0])).unwrap();
     assert_eq!(store(&pem).list("kube-").unwrap().len(), 1);
     for wrong in [String::new(), other] {
@@ -129,7 +129,8 @@ fn hosts_copy_what_is_missing_and_retention_applies_there() {
     assert_eq!(early.stored, None);
     fs_err::create_dir(&place.given).unwrap();
     let store = moto.store("safe");
-    fs_err::write(place.given.join(layout::BACKUP_STORE), serde_json::to_vec(&store).unwrap()).unwrap();
+    fs_err::write(place.given.join(layout::BACKUP_STORE), serde_json::to_vec(&BackupStore::S3(store.clone())).unwrap())
+        .unwrap();
     // Without the bucket the backup is on the host all the same, and says what to do.
     let taken = fake.take(5).unwrap();
     let error = taken.stored.unwrap().error().unwrap().render();
@@ -162,8 +163,8 @@ fn hosts_copy_what_is_missing_and_retention_applies_there() {
 }
 
 /// A bucket in this place, with a key.
-fn store_of(endpoint: &str) -> BackupStore {
-    BackupStore {
+fn store_of(endpoint: &str) -> S3Bucket {
+    S3Bucket {
         endpoint: endpoint.into(),
         bucket: "safe".into(),
         region: "eu".into(),
@@ -178,10 +179,10 @@ fn store_of(endpoint: &str) -> BackupStore {
 
 #[test]
 fn every_refusal_names_the_way_out() {
-    let store = BackupStore { secret_key: "do-not-show".into(), ..store_of("https://s3.example.com") };
+    let store = S3Bucket { secret_key: "do-not-show".into(), ..store_of("https://s3.example.com") };
     let refusal = |status, code: &str| {
         let text = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message></Error>");
-        store.refusal("copying b", status, &text).render()
+        store.connection().refusal("copying b", status, &text).render()
     };
     for (status, code, way) in [
         (403, "AccessDenied", "allow this key"),
@@ -195,7 +196,7 @@ fn every_refusal_names_the_way_out() {
         assert!(said.contains(way) && said.contains(code) && !said.contains("do-not-show"), "{said}");
     }
     let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let nowhere = BackupStore { endpoint: format!("http://127.0.0.1:{down}"), path_style: true, ..store };
+    let nowhere = S3Bucket { endpoint: format!("http://127.0.0.1:{down}"), path_style: true, ..store };
     let error = nowhere.list("").unwrap_err().render();
     assert!(error.contains("cannot be reached") && !error.contains("X-Amz"), "{error}");
 }
@@ -218,13 +219,13 @@ fn the_role_of_a_machine_is_a_key_with_what_shows_that_it_is_lent() {
         }
     });
     let endpoints = Endpoints { metadata, api: None };
-    let store = BackupStore { machine: "aws".into(), ..store_of("https://s3.eu-central-1.amazonaws.com") };
+    let store = S3Bucket { machine: "aws".into(), ..store_of("https://s3.eu-central-1.amazonaws.com") };
     let key = store.key_of(&endpoints).unwrap();
     let bucket =
         rusty_s3::Bucket::new(store.endpoint.parse().unwrap(), rusty_s3::UrlStyle::Path, "safe", "eu").unwrap();
     let url = rusty_s3::S3Action::sign(&bucket.get_object(Some(&key), "etcd/a"), Duration::from_mins(1));
     assert!(url.as_str().contains("X-Amz-Security-Token=l3nt") && url.as_str().contains("AKIA"), "{url}");
     assert!(!url.as_str().contains("s3cret"));
-    let other = BackupStore { machine: "gce".into(), ..store };
+    let other = S3Bucket { machine: "gce".into(), ..store };
     assert!(other.key_of(&endpoints).unwrap_err().render().contains("machines of gce have no key"));
 }
