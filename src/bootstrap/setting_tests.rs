@@ -50,7 +50,7 @@ fn hosts_are_told_of_the_store_what_the_settings_say() {
     ];
     let told = |changes: &[(&str, &str)]| -> Value {
         let cluster = cluster(dir.path(), &[&base, changes].concat());
-        serde_json::from_str(&backup_store::read(&cluster).unwrap().unwrap()).unwrap()
+        told_by(&cluster)
     };
     let usual = told(&[]);
     for (field, value) in [
@@ -66,6 +66,42 @@ fn hosts_are_told_of_the_store_what_the_settings_say() {
         ("phase2.backup.s3.prefix", "etcd/a", "prefix", json!("etcd/a/")),
         ("phase2.backup.s3.path_style", "y", "path_style", json!(true)),
         ("phase2.backup.s3.ca_file", "ca.crt", "authority", json!(authority)),
+    ] {
+        let mut expected = usual.clone();
+        assert_ne!(expected[field], value, "{setting} is flipped");
+        expected[field] = value;
+        assert_eq!(told(&[(setting, text)]), expected, "{setting}");
+    }
+}
+
+/// The bucket or the container, whatever kind it is.
+fn told_by(cluster: &Cluster) -> Value {
+    let store: Value = serde_json::from_str(&backup_store::read(cluster).unwrap().unwrap()).unwrap();
+    let inner = store.as_object().unwrap().values().find(|value| value.is_object()).cloned();
+    inner.unwrap_or(store)
+}
+
+#[test]
+fn hosts_are_told_of_the_container_what_the_settings_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let owner_alone: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs_err::write(dir.path().join("azure.key"), "account_key = YQ==\n").unwrap();
+    fs_err::set_permissions(dir.path().join("azure.key"), owner_alone).unwrap();
+    let authority = rcgen::generate_simple_self_signed(["a.example.com".to_owned()]).unwrap().cert.pem();
+    fs_err::write(dir.path().join("ca.crt"), &authority).unwrap();
+    let base = [
+        ("phase2.backup.store", "azure"),
+        ("phase2.backup.azure.account", "mybackups"),
+        ("phase2.backup.azure.container", "etcd"),
+        ("phase2.backup.azure.credentials_file", "azure.key"),
+    ];
+    let told = |changes: &[(&str, &str)]| told_by(&cluster(dir.path(), &[&base, changes].concat()));
+    let usual = told(&[]);
+    assert_eq!([&usual["account"], &usual["container"], &usual["account_key"]], ["mybackups", "etcd", "YQ=="]);
+    for (setting, text, field, value) in [
+        ("phase2.backup.azure.prefix", "prod", "prefix", json!("prod/")),
+        ("phase2.backup.azure.endpoint", "https://a.example.com", "endpoint", json!("https://a.example.com")),
+        ("phase2.backup.azure.ca_file", "ca.crt", "authority", json!(authority)),
     ] {
         let mut expected = usual.clone();
         assert_ne!(expected[field], value, "{setting} is flipped");

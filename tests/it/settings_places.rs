@@ -75,6 +75,12 @@ pub(crate) const OTHERWISE: &[(&str, &[&str])] = &[
         "src/bootstrap/setting_tests.rs",
         &[
             "phase2.backup.before_change",
+            "phase2.backup.azure.account",
+            "phase2.backup.azure.container",
+            "phase2.backup.azure.prefix",
+            "phase2.backup.azure.endpoint",
+            "phase2.backup.azure.ca_file",
+            "phase2.backup.azure.credentials_file",
             "phase2.backup.s3.endpoint",
             "phase2.backup.s3.bucket",
             "phase2.backup.s3.region",
