@@ -13,6 +13,7 @@ use crate::config::MOST_CONTROL_PLANES;
 use crate::document::{self, Document, Fields};
 use crate::error::{Class, Error, Result};
 
+pub mod system;
 pub mod volume;
 
 mod listed_host;

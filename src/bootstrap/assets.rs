@@ -34,13 +34,15 @@ const PODS: &str = "phase2.host.static_pods";
 const LARGEST: u64 = 1 << 20;
 /// Permission bits of a file of which nothing else is said: as kops has them.
 const MODE: u32 = 0o440;
+/// The same for a directory.
+const DIRECTORY_MODE: u32 = 0o755;
 /// How long a program may take of which nothing else is said: less than the step that waits for it.
 const TIMEOUT: Duration = Duration::from_mins(10);
 
 /// What of it is for one host.
 #[derive(Debug)]
 pub(super) struct Assets {
-    /// Files.
+    /// Files, in the order to make them: directories, then files, then links.
     files: Vec<File>,
     /// Units of programs.
     hooks: Vec<Unit>,
@@ -54,7 +56,13 @@ impl Assets {
         let assets = &cluster.settings.assets;
         let group = group_of(target);
         let files = assets.files.iter().filter(|file| is_meant(&file.roles, &file.groups, target.role, group));
-        let files = choose(&files.collect::<Vec<_>>())?.into_iter().map(|file| file_of(cluster, file));
+        let mut files = choose(&files.collect::<Vec<_>>())?;
+        require_apart(&files)?;
+        files.sort_by_key(|file| {
+            let parents_first = if file.directory { file.path.as_str() } else { "" };
+            (file.link.is_some(), !file.directory, parents_first)
+        });
+        let files = files.into_iter().map(|file| file_of(cluster, file));
         let hooks = assets.hooks.iter().filter(|hook| !hook.disabled);
         let hooks = hooks.filter(|hook| is_meant(&hook.roles, &hook.groups, target.role, group));
         Ok(Self {
@@ -92,18 +100,39 @@ impl Assets {
 
     /// An error when one of the user's own files is one that turnup writes itself.
     pub(super) fn require_own_places(&self, node_config: &NodeConfig) -> Result<()> {
+        let places = self.places_of_turnup(node_config);
         for file in &self.files {
-            let is_here = |path: &str| path == file.path;
-            let files = node_config.files.iter().filter(|other| is_here(&other.path)).count();
-            let binary = node_config.binaries.iter().any(|binary| is_here(&binary.path));
-            let unit = node_config.units.iter().any(|unit| is_here(&unit_file(&unit.name)));
-            let names = is_here(layout::HOSTS_FILE) && !node_config.extra_hosts.is_empty();
-            if files > 1 || binary || unit || names {
+            if places.iter().any(|place| *place == file.path) {
                 return Err(Error::config(format!("{FILES}: turnup writes {} itself", file.path))
                     .hint("leave that file out; what it should say may have a setting: turnup config list"));
             }
+            if let Some(place) = places.iter().find(|place| Path::new(place).starts_with(&file.path)) {
+                return Err(Error::config(format!("{FILES}: in {} turnup makes {place} itself", file.path))
+                    .hint("leave that entry out: its mode, or where it leads, would decide about turnup's own files"));
+            }
         }
         Ok(())
+    }
+
+    /// Everything on the host that turnup makes without these entries.
+    fn places_of_turnup(&self, node_config: &NodeConfig) -> BTreeSet<String> {
+        let own = |path: &str| self.files.iter().any(|file| file.path == path);
+        let mut all: BTreeSet<String> = BTreeSet::new();
+        for file in &node_config.files {
+            let times = node_config.files.iter().filter(|other| other.path == file.path).count();
+            if times > 1 || !own(&file.path) {
+                all.insert(file.path.clone());
+            }
+        }
+        all.extend(node_config.binaries.iter().map(|binary| binary.path.clone()));
+        all.extend(node_config.units.iter().map(|unit| unit_file(&unit.name)));
+        all.extend(node_config.directories.iter().map(|directory| directory.path.clone()));
+        all.extend(node_config.mounts.iter().map(|mount| mount.path.clone()));
+        all.extend(node_config.shared_directories.iter().cloned());
+        all.extend([&node_config.runtime.root, &node_config.runtime.kubelet_root].into_iter().cloned());
+        all.extend(Some(layout::HOSTS_FILE.to_owned()).filter(|_| !node_config.extra_hosts.is_empty()));
+        all.remove("");
+        all
     }
 }
 
@@ -142,19 +171,49 @@ fn choose<'f>(files: &[&'f FileAsset]) -> Result<Vec<&'f FileAsset>> {
     Ok(chosen)
 }
 
+/// An error when one of these would have to lie in another one that is no directory.
+fn require_apart(files: &[&FileAsset]) -> Result<()> {
+    for outer in files.iter().filter(|file| !file.directory) {
+        if let Some(inner) =
+            files.iter().find(|inner| Path::new(&inner.path).starts_with(&outer.path) && inner != &outer)
+        {
+            let what = if outer.link.is_some() { "a link" } else { "a file" };
+            let message = format!("{FILES}: {} lies in {}, which {} makes {what}", inner.name, outer.path, outer.name);
+            return Err(Error::config(message).hint("name the path behind the link, or leave one of them out"));
+        }
+    }
+    Ok(())
+}
+
 fn file_of(cluster: &Cluster, asset: &FileAsset) -> Result<File> {
-    let content = match (&asset.file, &asset.url, &asset.content) {
-        (Some(file), ..) => content_of(&read(cluster, FILES, &asset.name, file)?),
-        (_, Some(url), _) => Content::Url { url: url.clone(), sha256: asset.sha256.clone().unwrap_or_default() },
-        (.., line) => Content::Text(line.as_ref().map(|line| format!("{line}\n")).unwrap_or_default()),
+    let content = if let Some(file) = &asset.file {
+        content_of(&read(cluster, FILES, &asset.name, file)?)
+    } else if let Some(url) = &asset.url {
+        Content::Url { url: url.clone(), sha256: asset.sha256.clone().unwrap_or_default() }
+    } else if let Some(text) = &asset.base64 {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+        content_of(&bytes.map_err(|_| Error::config(format!("{FILES}: {}: base64 is none", asset.name)))?)
+    } else if let Some(target) = &asset.link {
+        Content::Symlink(target.clone())
+    } else if asset.directory {
+        Content::Directory {}
+    } else {
+        Content::Text(asset.content.as_ref().map(|line| format!("{line}\n")).unwrap_or_default())
     };
     let mode = asset.mode.as_ref().map(|mode| u32::from_str_radix(mode, 8));
     let mode =
         mode.transpose().map_err(|_| Error::config(format!("{FILES}: {}: its mode is not octal", asset.name)))?;
+    let usual = match &content {
+        Content::Directory {} => DIRECTORY_MODE,
+        // As the kernel shows it; nothing sets it.
+        Content::Symlink(_) => 0o777,
+        _ => MODE,
+    };
     Ok(File {
         user: asset.owner.clone(),
+        group: asset.owner_group.clone(),
         restarts: asset.restarts.clone(),
-        ..File::new(&asset.path, mode.unwrap_or(MODE), 0, content)
+        ..File::new(&asset.path, mode.unwrap_or(usual), 0, content)
     })
 }
 
@@ -464,6 +523,42 @@ mod tests {
         let error = content("/dev/zero").unwrap_err().render();
         assert!(error.contains("/dev/zero: it is a character device, and only a regular file is read"), "{error}");
         assert!(content("missing").unwrap_err().message().contains("cannot be read"));
+    }
+
+    #[test]
+    fn directories_are_made_first_and_links_last() {
+        let files = json!([
+            {"name": "link", "path": "/etc/a-link", "link": "/srv/own/inner/bytes"},
+            {"name": "bytes", "path": "/srv/own/inner/bytes", "base64": "/wA=", "owner_group": "adm"},
+            {"name": "text", "path": "/srv/own/text", "base64": "YQo="},
+            {"name": "inner", "path": "/srv/own/inner", "directory": true, "owner": "daemon", "restarts": ["ssh.service"]},
+            {"name": "outer", "path": "/srv/own", "directory": true, "mode": "0750"},
+        ]);
+        let assets = find(&files, &json!([]), "worker").unwrap();
+        let lines = assets.files.iter().map(|file| {
+            let owner = (file.user.as_deref().unwrap_or("root"), file.group.as_deref().unwrap_or_default());
+            format!("{} {:o} {owner:?} {:?}", file.path, file.mode, file.content)
+        });
+        insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
+        /srv/own 750 ("root", "") Directory
+        /srv/own/inner 755 ("daemon", "") Directory
+        /srv/own/inner/bytes 440 ("root", "adm") Base64("/wA=")
+        /srv/own/text 440 ("root", "") Text("a\n")
+        /etc/a-link 777 ("root", "") Symlink("/srv/own/inner/bytes")
+        "#);
+        assert_eq!(assets.files[1].restarts, ["ssh.service"]);
+    }
+
+    #[test]
+    fn nothing_lies_in_what_is_no_directory() {
+        let link = json!({"name": "link", "path": "/srv/a", "link": "/data"});
+        let inner = |path: &str| json!({"name": "inner", "path": path, "content": "a"});
+        let error = find(&json!([link, inner("/srv/a/b")]), &json!([]), "worker").unwrap_err();
+        assert_eq!(error.message(), "phase2.host.file_assets: inner lies in /srv/a, which link makes a link");
+        find(&json!([link, inner("/srv/ab")]), &json!([]), "worker").unwrap();
+        let elsewhere = json!({"name": "file", "path": "/srv/a", "content": "a", "roles": ["control-plane"]});
+        find(&json!([elsewhere, inner("/srv/a/b")]), &json!([]), "worker").unwrap();
+        assert!(find(&json!([elsewhere, inner("/srv/a/b")]), &json!([]), "control-plane").is_err());
     }
 
     #[test]

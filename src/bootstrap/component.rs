@@ -106,6 +106,7 @@ fn digest_of(content: &Content) -> String {
         Content::Text(text) | Content::Base64(text) => unknown::digest(text),
         Content::Yaml(value) => unknown::digest(&yaml::render(value)),
         Content::Symlink(target) => target.clone(),
+        Content::Directory {} => String::new(),
         Content::Url { sha256, .. } | Content::Secret { sha256, .. } => sha256.clone(),
     }
 }

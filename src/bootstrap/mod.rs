@@ -67,6 +67,8 @@ pub mod rotation;
 mod runtime;
 mod same_runtime;
 pub mod seal;
+#[cfg(test)]
+mod setting_tests;
 pub mod step_ids;
 mod steps;
 mod subject;

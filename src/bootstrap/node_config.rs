@@ -442,3 +442,11 @@ pub(super) mod tests;
 #[cfg(test)]
 #[path = "credential_tests.rs"]
 mod credential_tests;
+
+#[cfg(test)]
+#[path = "certificate_tests.rs"]
+mod certificate_tests;
+
+#[cfg(test)]
+#[path = "system_tests.rs"]
+mod system_tests;

@@ -72,7 +72,7 @@ fn holders(all: &[Delivered], text: &str) -> BTreeSet<String> {
                 Content::Text(text) => text.clone(),
                 Content::Yaml(value) => yaml::render(value),
                 Content::Secret { name, .. } => secrets[name].clone(),
-                Content::Base64(_) | Content::Url { .. } | Content::Symlink(_) => String::new(),
+                Content::Base64(_) | Content::Url { .. } | Content::Symlink(_) | Content::Directory {} => String::new(),
             };
             let data = content.lines().filter_map(|line| line.split_once("certificate-authority-data: "));
             let data: String = data

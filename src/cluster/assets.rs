@@ -16,7 +16,8 @@ pub struct AssetSettings {
     pub hooks: Vec<Hook>,
 }
 
-/// One of `phase2.host.file_assets`; exactly one of `file`, `url` and `content` is there.
+/// One of `phase2.host.file_assets`; exactly one of `file`, `url`, `content`, `base64`, `link`
+/// and `directory` is there.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileAsset {
@@ -36,7 +37,16 @@ pub struct FileAsset {
     /// Its one line, without the newline.
     #[serde(default)]
     pub content: Option<String>,
-    /// Permission bits, octal; 0440 when nothing is said.
+    /// Its bytes in base64.
+    #[serde(default)]
+    pub base64: Option<String>,
+    /// Where a symbolic link leads; absolute.
+    #[serde(default)]
+    pub link: Option<String>,
+    /// Whether it is a directory.
+    #[serde(default)]
+    pub directory: bool,
+    /// Permission bits, octal; 0440 when nothing is said, 0755 for a directory.
     #[serde(default)]
     pub mode: Option<String>,
     /// The field that confirms a path or mode which can give root to other users.
@@ -45,6 +55,9 @@ pub struct FileAsset {
     /// Its user by name, and that user's group; root when nothing is said.
     #[serde(default)]
     pub owner: Option<String>,
+    /// A group by name in place of the user's.
+    #[serde(default)]
+    pub owner_group: Option<String>,
     /// Only for hosts of these roles; for all when empty.
     #[serde(default)]
     pub roles: Vec<String>,

@@ -4,12 +4,53 @@
 //! Pure: it judges the texts of `phase2.host.file_assets` and `phase2.host.hooks`, whose single
 //! values are right already.
 
+use base64::Engine as _;
 use serde_json::Value;
 
 /// Where only turnup itself writes.
 const OWN: [&str; 3] = ["/var/lib/turnup/", "/opt/turnup/", "/etc/systemd/system/turnup-"];
 /// What the kernel shows, and what is gone after a boot.
 const NO_FILES: [&str; 4] = ["/proc/", "/sys/", "/dev/", "/run/"];
+/// Directories of the system, which no entry may make another one, nor a link.
+const SYSTEM: [&str; 33] = [
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/etc/systemd",
+    "/etc/systemd/system",
+    "/home",
+    "/lib",
+    "/lib64",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/share",
+    "/var",
+    "/var/cache",
+    "/var/lib",
+    "/var/log",
+    "/var/run",
+    "/var/tmp",
+];
+/// The most that base64 may hold: larger content does not belong in a file that the user reads.
+const LARGEST: usize = 1 << 20;
+/// What an entry is made of: one of them is there.
+const SOURCES: [&str; 6] = ["file", "url", "content", "base64", "link", "directory"];
 /// The accounts of a host, which programs of the host change.
 const ACCOUNTS: [&str; 4] = ["/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow"];
 /// Who may log in or become root, and what is loaded into every program.
@@ -17,6 +58,8 @@ const PRIVILEGED: [&str; 5] = ["/etc/sudoers.d/", "/etc/ssh/", "/etc/pam.d/", "/
 /// Bits of a mode with which a program runs as its owner or group, and with which every user may
 /// write.
 const PRIVILEGED_BITS: u32 = 0o6002;
+/// With this bit all users may write a directory, and each of them removes only its own files.
+const STICKY: u32 = 0o1000;
 /// Fields of a hook that a unit file says itself.
 const SAID_BY_UNIT: [&str; 5] = ["before", "after", "requires", "run", "timeout"];
 
@@ -25,7 +68,9 @@ pub(super) fn find_mistakes_in_files(text: &str) -> Vec<String> {
     judge_each(text, |file| {
         [
             judge_source(file),
-            judge_path(text_of(file, "path")),
+            judge_base64(file),
+            judge_link(file),
+            judge_path(text_of(file, "path")).or_else(|| judge_system(file)),
             judge_mode(file),
             judge_privilege(file),
             judge_units(file, &["restarts"]),
@@ -75,9 +120,12 @@ fn list_of<'v>(entry: &'v Value, name: &str) -> Vec<&'v str> {
 }
 
 fn judge_source(file: &Value) -> Option<String> {
-    let given: Vec<&str> = ["file", "url", "content"].into_iter().filter(|name| file.get(name).is_some()).collect();
+    let is_given = |name: &&str| file.get(name).is_some_and(|value| *value != Value::Bool(false));
+    let given: Vec<&str> = SOURCES.into_iter().filter(is_given).collect();
     match given.as_slice() {
-        [] => return Some("it has no content; give it one of file, url and content".to_owned()),
+        [] => {
+            return Some("it has no content; give it one of file, url, content, base64, link and directory".to_owned());
+        }
         [_] => {}
         [first, second, ..] => return Some(format!("it has both {first} and {second}; leave one out")),
     }
@@ -90,12 +138,51 @@ fn judge_source(file: &Value) -> Option<String> {
     }
 }
 
+fn is_directory(file: &Value) -> bool {
+    file.get("directory") == Some(&Value::Bool(true))
+}
+
+fn judge_base64(file: &Value) -> Option<String> {
+    file.get("base64")?;
+    match base64::engine::general_purpose::STANDARD.decode(text_of(file, "base64")) {
+        Ok(bytes) if bytes.len() > LARGEST => {
+            let size = bytes.len();
+            Some(format!("base64 holds {size} bytes, and at most 1 MiB go along; give a url and a sha256 instead"))
+        }
+        Ok(_) => None,
+        Err(error) => Some(format!("base64 is not base64 ({error}); make it with: base64 --wrap=0 FILE")),
+    }
+}
+
+fn judge_link(file: &Value) -> Option<String> {
+    file.get("link")?;
+    let (path, target) = (text_of(file, "path"), text_of(file, "link"));
+    if target == path {
+        return Some(format!("the link {path} leads to itself"));
+    }
+    if target.starts_with(&format!("{path}/")) {
+        return Some(format!("the link {path} leads to {target}, for which it would have to be a directory"));
+    }
+    let needless = ["mode", "owner", "owner_group"].into_iter().find(|name| file.get(name).is_some())?;
+    Some(format!("a link has no {needless} of its own, that of {target} counts; leave {needless} out"))
+}
+
+/// A mode that one of them should not have locks all users out.
+fn judge_system(file: &Value) -> Option<String> {
+    let path = text_of(file, "path");
+    let is_judged = is_directory(file) || file.get("link").is_some();
+    (is_judged && SYSTEM.contains(&path))
+        .then(|| format!("{path} is a directory of the system itself, and none of these is changed"))
+}
+
 fn judge_path(path: &str) -> Option<String> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     if !path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_plain)) {
         return Some(format!("{path} is not the absolute path of a file"));
     }
-    if OWN.iter().any(|own| path.starts_with(own)) {
+    // What holds is meant as well: /var/lib/turnup itself.
+    let whole = format!("{path}/");
+    if OWN.iter().any(|own| whole.starts_with(own)) {
         return Some(format!("{path} is a place of turnup's own"));
     }
     if NO_FILES.iter().any(|dir| path.starts_with(dir)) {
@@ -118,12 +205,22 @@ fn judge_path(path: &str) -> Option<String> {
 /// What can give root to other users is accepted only with an explicit field.
 fn judge_privilege(file: &Value) -> Option<String> {
     let (path, mode) = (text_of(file, "path"), text_of(file, "mode"));
-    let bits = u32::from_str_radix(mode, 8).unwrap_or_default() & PRIVILEGED_BITS;
+    let given = u32::from_str_radix(mode, 8).unwrap_or_default();
+    let bits = match is_directory(file) {
+        false => given & PRIVILEGED_BITS,
+        // Its setgid is a group for what is made in it, and its setuid nothing.
+        true if given & STICKY == 0 => given & 0o0002,
+        true => 0,
+    };
+    let whole = format!("{path}/");
     let why = if bits & 0o6000 != 0 {
         format!("with the mode {mode} every user who runs {path} becomes its owner or group")
+    } else if bits != 0 && is_directory(file) {
+        let sticky = STICKY | given & 0o0777;
+        format!("with the mode {mode} every user may remove what others have in {path}, with {sticky:o} only their own")
     } else if bits != 0 {
         format!("with the mode {mode} every user may write {path}")
-    } else if PRIVILEGED.iter().any(|place| path.starts_with(place)) || path.contains("/.ssh/") {
+    } else if PRIVILEGED.iter().any(|place| whole.starts_with(place)) || whole.contains("/.ssh/") {
         format!("{path} decides who may log in or become root")
     } else {
         let idle = file.get("privileged") == Some(&Value::Bool(true));
@@ -185,6 +282,11 @@ mod tests {
             {"name": "setuid", "path": "/usr/local/bin/su2", "file": "su2", "mode": "4755", "privileged": true},
             {"name": "team", "path": "/etc/sudoers.d/team", "file": "team", "privileged": true},
             {"name": "passwd", "path": "/etc/passwd.conf", "content": "a", "mode": "1755"},
+            {"name": "bytes", "path": "/etc/bytes", "base64": "/wA=", "owner": "root", "owner_group": "adm"},
+            {"name": "link", "path": "/usr/local/bin/kubectl", "link": "/opt/turnup/bin/kubectl", "directory": false},
+            {"name": "pool", "path": "/srv/pool", "directory": true, "mode": "1777", "owner_group": "adm"},
+            {"name": "team-dir", "path": "/srv/team", "directory": true, "mode": "2770"},
+            {"name": "open", "path": "/srv/open", "directory": true, "mode": "777", "privileged": true},
         ]);
         let hooks = json!([
             {"name": "disk", "command": "disk-setup", "before": ["containerd.service"], "run": "once", "timeout": "5m"},
@@ -199,7 +301,37 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_with_a_file_is_said() {
         let cases = [
-            (json!({}), "it has no content; give it one of file, url and content"),
+            (json!({}), "it has no content; give it one of file, url, content, base64, link and directory"),
+            (json!({"directory": false}), "it has no content"),
+            (json!({"content": "a", "link": "/b"}), "it has both content and link; leave one out"),
+            (json!({"directory": true, "base64": ""}), "it has both base64 and directory; leave one out"),
+            (
+                json!({"base64": "a b"}),
+                "base64 is not base64 (Invalid symbol 32, offset 1.); make it with: base64 --wrap=0 FILE",
+            ),
+            (json!({"base64": "A".repeat((LARGEST / 3 + 1) * 4)}), "base64 holds 1048578 bytes, and at most 1 MiB go"),
+            (json!({"link": "/etc/a"}), "the link /etc/a leads to itself"),
+            (
+                json!({"link": "/etc/a/b"}),
+                "the link /etc/a leads to /etc/a/b, for which it would have to be a directory",
+            ),
+            (json!({"link": "/b", "mode": "0644"}), "a link has no mode of its own, that of /b counts; leave mode out"),
+            (json!({"link": "/b", "owner_group": "adm"}), "a link has no owner_group of its own"),
+            (json!({"link": "/b", "path": "/etc/shadow"}), "/etc/shadow holds the accounts of the host"),
+            (json!({"link": "/srv", "path": "/home"}), "/home is a directory of the system itself"),
+            (json!({"directory": true, "path": "/etc"}), "/etc is a directory of the system itself"),
+            (json!({"directory": true, "path": "/var/lib/turnup"}), "is a place of turnup's own"),
+            (json!({"directory": true, "path": "/etc/sudoers.d"}), "decides who may log in or become root"),
+            (json!({"directory": true, "path": "/srv/a/.ssh"}), "decides who may log in or become root"),
+            (
+                json!({"directory": true, "mode": "2777"}),
+                "every user may remove what others have in /etc/a, with 1777 only their own; where that is meant, add",
+            ),
+            (
+                json!({"directory": true, "mode": "2", "privileged": true}),
+                "the mode 2 is not three or four octal digits",
+            ),
+            (json!({"directory": true, "sha256": "ab"}), "sha256 is the hash of what a url gives"),
             (json!({"content": "a", "file": "b"}), "it has both file and content; leave one out"),
             (json!({"url": "https://example.com/a"}), "needs its sha256; look with: curl"),
             (json!({"content": "a", "sha256": "ab"}), "sha256 is the hash of what a url gives"),

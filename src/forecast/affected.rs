@@ -90,8 +90,21 @@ fn manifest_places(file: &str, before: &str, after: &str) -> Vec<(&'static str, 
     changed.into_iter().map(|object| ("manifest", format!("{file}: {object}"))).collect()
 }
 
-/// Opens the texts of a node config: JSON of the user's own in files, flags in units.
+/// Opens the texts of a node config: JSON of the user's own in files, flags in units. Links and
+/// directories become lists of their own, by which they are called.
 pub(super) fn unfold(mut config: Value) -> Value {
+    if let Some(files) = config["files"].as_array_mut() {
+        let mut of = |kind: &str, idle: &[&str]| -> Vec<Value> {
+            let mut found: Vec<Value> = files.extract_if(.., |file| file["content"].get(kind).is_some()).collect();
+            found
+                .iter_mut()
+                .filter_map(Value::as_object_mut)
+                .for_each(|file| file.retain(|key, _| !idle.contains(&key.as_str())));
+            found
+        };
+        let (links, own) = (of("symlink", &["mode", "owner"]), of("directory", &["content"]));
+        (config["links"], config["own_directories"]) = (links.into(), own.into());
+    }
     for file in config["files"].as_array_mut().into_iter().flatten() {
         // A secret has no text.
         let Some(text) = file.pointer_mut("/content/text") else { continue };
@@ -131,9 +144,30 @@ fn kind_of(list: &str) -> Option<&'static str> {
         "binaries" => "binary",
         "images" => "image",
         "sysctls" => "kernel setting",
-        "directories" => "directory",
+        "directories" | "own_directories" => "directory",
+        "links" => "link",
         "users" => "user",
         "health" => "health check",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_wants_at_a_path_is_called_what_it_is() {
+        let config = |mode: u32, target: &str| {
+            unfold(json!({"files": [
+                {"path": "/etc/a", "mode": mode, "content": {"text": "a"}},
+                {"path": "/etc/b", "mode": 511, "content": {"symlink": target}},
+                {"path": "/etc/c", "mode": mode, "content": {"directory": {}}},
+            ]}))
+        };
+        let ways = differences(&config(1, "/one"), &config(2, "/two"));
+        let places: Vec<(&str, String)> = ways.iter().map(|way| node_place(way)).collect();
+        let place = |kind, path: &str| (kind, path.to_owned());
+        assert_eq!(places, [place("file", "/etc/a"), place("link", "/etc/b"), place("directory", "/etc/c")]);
+    }
 }

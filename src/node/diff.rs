@@ -3,7 +3,6 @@
 //! the host's part of `turnup plan`.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::change::{Change, Verb};
@@ -15,7 +14,7 @@ use super::layout::{self, unit_file};
 use super::line_diff::line_diff;
 use super::node_config::{Binary, Content, Directory, File, Image, NodeConfig, Unit};
 use super::restore_log::{RestoreEntry, RestoreLog};
-use super::{firewall, hosts_file, join, mounts, packages, systemd, task, up, yaml};
+use super::{attributes, firewall, hosts_file, join, mounts, own_place, packages, systemd, task, up, yaml};
 
 /// What differs, in the order in which `turnup node up` would correct it; nothing when there is
 /// nothing to do.
@@ -106,10 +105,27 @@ pub(crate) fn simulate_restarts(before: &NodeConfig, after: &NodeConfig) -> Vec<
 /// What an earlier configuration made and this one has no more.
 fn superseded(node_config: &NodeConfig) -> Result<Vec<Change>> {
     let restore_log = RestoreLog::read()?.unwrap_or_default();
-    let gone = restore_log.find_superseded(node_config).into_iter().filter_map(|entry| match entry {
+    let superseded = restore_log.find_superseded(node_config);
+    let is_going = |entry: &RestoreEntry, path: &Path| match entry {
+        RestoreEntry::File { path: file, before: None } | RestoreEntry::OwnDirectory { path: file, .. } => {
+            Path::new(file) == path
+        }
+        _ => false,
+    };
+    let gone = superseded.iter().filter_map(|entry| match entry {
         RestoreEntry::File { path, before: None } => Some(Change::new(Verb::Delete, "file", path)),
         RestoreEntry::File { path, .. } => Some(Change::new(Verb::Update, "file", path)),
         RestoreEntry::Unit { name, .. } => Some(Change::new(Verb::Delete, "service", name)),
+        RestoreEntry::OwnDirectory { path, before } => {
+            let mut entries = fs_err::read_dir(path).ok()?.flatten();
+            let is_left_empty = entries.all(|inner| superseded.iter().any(|entry| is_going(entry, &inner.path())));
+            if restore_log.has_made(path) && is_left_empty {
+                return Some(Change::new(Verb::Delete, "directory", path));
+            }
+            let (mode, user, group) = (*before)?;
+            let lines = attributes::find_difference(path, mode, (user, group))?;
+            Some(Change::new(Verb::Update, "directory", path).with_lines(lines))
+        }
         RestoreEntry::Sysctl { name, before } => {
             let now = task::read_sysctl(name).ok().filter(|now| !task::is_same_setting(now, before))?;
             let lines = vec![format!("- {now}"), format!("+ {before}")];
@@ -128,7 +144,7 @@ fn unit_differences(unit: &Unit, touched: &BTreeSet<String>) -> Vec<Change> {
     let mut changes = Vec::new();
     match &text {
         Ok(text) if *text == unit.text => {
-            let lines = attributes(&path, unit.mode, (0, 0));
+            let lines = attributes::find_difference(&path, unit.mode, (0, 0));
             changes.extend(lines.map(|lines| Change::new(Verb::Update, "unit", &unit.name).with_lines(lines)));
         }
         Ok(text) => changes.push(Change::new(Verb::Update, "unit", &unit.name).with_lines(line_diff(text, &unit.text))),
@@ -162,24 +178,41 @@ fn binaries(binaries: &[Binary], digests: &Digests) -> Result<Vec<Option<Verb>>>
 
 fn file_difference(file: &File, digests: &Digests) -> Result<Option<Change>> {
     let path = Path::new(&file.path);
-    let (kind, name) = match layout::static_pod(&file.path) {
-        Some(pod) => ("static pod", pod),
-        None => ("file", file.path.as_str()),
+    let (kind, name) = match (layout::static_pod(&file.path), &file.content) {
+        (Some(pod), _) => ("static pod", pod),
+        (None, Content::Symlink(_)) => ("link", file.path.as_str()),
+        (None, Content::Directory {}) => ("directory", file.path.as_str()),
+        (None, _) => ("file", file.path.as_str()),
     };
-    if !path.exists() {
-        return Ok(Some(Change::new(Verb::Create, kind, name)));
-    }
-    if let Content::Symlink(target) = &file.content {
-        let is_linked = task::is_linked(path, Path::new(target), file.initial);
-        let lines = || vec![format!("(a link to {target})")];
-        return Ok((!is_linked).then(|| Change::new(Verb::Update, kind, name).with_lines(lines())));
+    let update = |lines: Vec<String>| Change::new(Verb::Update, kind, name).with_lines(lines);
+    let now = match fs_err::symlink_metadata(path) {
+        Err(_) => return Ok(Some(Change::new(Verb::Create, kind, name))),
+        Ok(found) if found.is_symlink() => {
+            format!("- a link to {}", fs_err::read_link(path).unwrap_or_default().display())
+        }
+        Ok(found) if found.is_dir() => "- a directory".to_owned(),
+        Ok(_) => "- a file".to_owned(),
+    };
+    match &file.content {
+        Content::Symlink(target) => {
+            let is_linked = own_place::is_linked(path, Path::new(target), file.initial);
+            return Ok((!is_linked).then(|| update(vec![now, format!("+ a link to {target}")])));
+        }
+        Content::Directory {} if path.is_dir() && !path.is_symlink() => {
+            return Ok(attributes::find_difference(&file.path, file.mode, attributes::owner_of(file)?).map(update));
+        }
+        Content::Directory {} => return Ok(Some(update(vec![now, "+ a directory".to_owned()]))),
+        _ if !path.exists() => return Ok(Some(update(vec![now, "+ a file".to_owned()]))),
+        _ => {}
     }
     if file.initial {
         return Ok(None);
     }
+    if path.is_symlink() {
+        return Ok(Some(update(vec![now, "+ a file".to_owned()])));
+    }
     if digests.of(path)? == task::wanted_digest(file)? {
-        let lines = attributes(&file.path, file.mode, task::owner_of(file)?);
-        return Ok(lines.map(|lines| Change::new(Verb::Update, kind, name).with_lines(lines)));
+        return Ok(attributes::find_difference(&file.path, file.mode, attributes::owner_of(file)?).map(update));
     }
     let lines = match &file.content {
         Content::Text(text) => line_diff(&String::from_utf8_lossy(&input::read(path, input::STATE)?), text),
@@ -188,23 +221,67 @@ fn file_difference(file: &File, digests: &Digests) -> Result<Option<Change>> {
         }
         // Neither the old nor the new secret is shown.
         Content::Secret { .. } => vec!["(secret)".to_owned()],
-        Content::Base64(_) | Content::Url { .. } | Content::Symlink(_) => vec!["(other bytes)".to_owned()],
+        _ => vec!["(other bytes)".to_owned()],
     };
-    Ok(Some(Change::new(Verb::Update, kind, name).with_lines(lines)))
+    Ok(Some(update(lines)))
 }
 
 fn directory_difference(directory: &Directory) -> Option<Change> {
     if !Path::new(&directory.path).exists() {
         return Some(Change::new(Verb::Create, "directory", &directory.path));
     }
-    let lines = attributes(&directory.path, directory.mode, (directory.owner, directory.owner))?;
+    let lines = attributes::find_difference(&directory.path, directory.mode, (directory.owner, directory.owner))?;
     Some(Change::new(Verb::Update, "directory", &directory.path).with_lines(lines))
 }
 
-/// The lines in which mode and owner differ, of something that is there.
-fn attributes(path: &str, mode: u32, owner: (u32, u32)) -> Option<Vec<String>> {
-    let found = fs_err::metadata(path).ok()?;
-    let (has, user) = (found.mode() & 0o7777, found.uid());
-    let differs = has != mode || (user, found.gid()) != owner;
-    differs.then(|| vec![format!("- mode {has:o} of user {user}"), format!("+ mode {mode:o} of user {}", owner.0)])
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn links_and_directories_that_were_changed_are_said_with_what_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let owner = rustix::process::geteuid().as_raw();
+        let file = |name: &str, content: Content| {
+            File::new(&dir.path().join(name).display().to_string(), 0o750, owner, content)
+        };
+        let text = || Content::Text("a".into());
+        let wanted = [
+            file("link", Content::Symlink("/target".into())),
+            file("directory", Content::Directory {}),
+            file("file", text()),
+        ];
+        let shown = || {
+            let changes = wanted.iter().filter_map(|file| file_difference(file, &Digests::default()).unwrap());
+            let line = |change: Change| {
+                let name = change.name.rsplit('/').next().unwrap().to_owned();
+                format!("{} {} {name}: {}\n", change.verb.sign(), change.kind, change.lines.join(", "))
+            };
+            changes.map(line).collect::<String>().replace(&format!("of user {owner}"), "of user OWNER")
+        };
+        assert_eq!(shown(), "+ link link: \n+ directory directory: \n+ file file: \n");
+        let [link, directory, path] = ["link", "directory", "file"].map(|name| dir.path().join(name));
+        symlink("/target", &link).unwrap();
+        fs_err::create_dir(&directory).unwrap();
+        fs_err::write(&path, "a").unwrap();
+        for path in [&directory, &path] {
+            fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o750)).unwrap();
+        }
+        assert_eq!(shown(), "", "a target that is not there is no difference");
+        fs_err::remove_file(&link).unwrap();
+        symlink("/elsewhere", &link).unwrap();
+        fs_err::set_permissions(&directory, std::fs::Permissions::from_mode(0o700)).unwrap();
+        fs_err::rename(&path, dir.path().join("other")).unwrap();
+        symlink(dir.path().join("other"), &path).unwrap();
+        let other = dir.path().join("other").display().to_string();
+        insta::assert_snapshot!(shown().replace(&other, "OTHER"), @r"
+        ~ link link: - a link to /elsewhere, + a link to /target
+        ~ directory directory: - mode 700 of user OWNER, + mode 750 of user OWNER
+        ~ file file: - a link to OTHER, + a file
+        ");
+    }
 }

@@ -20,7 +20,7 @@ use super::restore;
 use super::restore_log::{DIR, FILE, RestoreEntry, RestoreLog, SHUTDOWN_DELAY, mount_points};
 use super::systemd::{self, systemctl_in_time};
 use super::up::{LOCK, take_turn};
-use super::{boot_config, hosts_file, layout, mounts, packages, task, workload};
+use super::{attributes, boot_config, hosts_file, layout, mounts, packages, task, workload};
 
 /// Undoes everything, writing one [`NodeEvent`] a line to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
@@ -229,17 +229,21 @@ impl Down<'_> {
             .entries
             .iter()
             .filter_map(|entry| match entry {
-                RestoreEntry::Directory { path, before } => Some((path.as_str(), *before)),
+                RestoreEntry::Directory { path, before } => Some((path.as_str(), *before, false)),
+                RestoreEntry::OwnDirectory { path, before } => Some((path.as_str(), *before, true)),
                 _ => None,
             })
             .collect();
-        directories.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        for (path, before) in directories {
+        directories.sort_by_key(|(path, ..)| std::cmp::Reverse(path.len()));
+        for (path, before, is_own) in directories {
             match before {
                 None if path != DIR && fs_err::remove_dir(path).is_ok() => self.removed(path)?,
-                Some((mode, user, group)) if Path::new(path).is_dir() => {
-                    fs_err::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
-                    std::os::unix::fs::chown(path, Some(user), Some(group))?;
+                // Where a user has led it elsewhere meanwhile, nothing is left to be put back.
+                Some((mode, user, group)) if is_own && attributes::open_directory(Path::new(path)).is_ok() => {
+                    attributes::ensure_directory(Path::new(path), mode, (user, group))?;
+                }
+                Some((mode, user, group)) if !is_own && Path::new(path).is_dir() => {
+                    attributes::ensure(Path::new(path), mode, (user, group))?;
                 }
                 _ => {}
             }

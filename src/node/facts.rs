@@ -8,9 +8,11 @@ use x509_parser::pem::Pem;
 use x509_parser::time::ASN1Time;
 
 use crate::document::{Document, Fields};
-use crate::error::{Context as _, Result};
+use crate::error::{Context as _, Error, Result};
+use crate::inventory::system::SystemFamily;
 
 use super::firewall;
+use super::node_config::HOST_FILE;
 
 /// What `turnup node facts` prints as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +75,8 @@ pub(crate) const CLIENT_CERTIFICATE: &str = "/var/lib/kubelet/pki/kubelet-client
 impl Facts {
     /// Reads this host's facts.
     pub fn read() -> Result<Self> {
-        let os = fs_err::read_to_string("/etc/os-release")?;
+        let os = fs_err::read_to_string("/etc/os-release").unwrap_or_default();
+        require_known(&os, Path::new(HOST_FILE).exists())?;
         let pretty = os.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).unwrap_or("unknown");
         let status = fs_err::read_to_string("/proc/self/status")?;
         let memory = fs_err::read_to_string("/proc/meminfo")?;
@@ -109,6 +112,16 @@ impl Facts {
     }
 }
 
+/// An error on a host whose system is of no family that turnup knows; one that is a node already
+/// has shown what it can.
+fn require_known(os_release: &str, is_node: bool) -> Result<()> {
+    SystemFamily::of_release(os_release).map(drop).or_else(|why| {
+        let error = Error::precondition(format!("this host cannot be a node: {why}"));
+        let hint = "choose an image of one of them; docs/baremetal.md says what was tried";
+        if is_node { Ok(()) } else { Err(error.hint(hint)) }
+    })
+}
+
 /// Whether this file begins with a certificate that has not ended.
 pub(super) fn is_valid_certificate(path: &Path) -> bool {
     let pem = fs_err::read(path).unwrap_or_default();
@@ -130,6 +143,19 @@ fn number_after(text: &str, key: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inventory::system::RELEASES;
+
+    #[test]
+    fn a_system_of_no_known_family_is_refused_and_a_node_stays_one() {
+        let told = RELEASES.map(|(_, release)| require_known(release, false).err().map(|error| error.render()));
+        let told: Vec<String> = told.into_iter().flatten().collect();
+        assert_eq!(told.len(), 3);
+        insta::assert_snapshot!(told[0], @r"
+        error: this host cannot be a node: it runs openSUSE Leap 15.6, which is of no family that turnup knows: Debian, Ubuntu and their like; Fedora, Rocky and their like; Flatcar and Fedora CoreOS
+        next: choose an image of one of them; docs/baremetal.md says what was tried
+        ");
+        assert!(RELEASES.iter().all(|(_, release)| require_known(release, true).is_ok()));
+    }
 
     #[test]
     fn no_text_of_it_says_what_it_should_not() {

@@ -8,6 +8,7 @@
 //! Linux and systemd.
 
 pub(crate) mod agent;
+mod attributes;
 pub(crate) mod backup;
 pub(crate) mod balancer;
 pub(crate) mod boot_config;
@@ -29,6 +30,7 @@ mod line_diff;
 pub(crate) mod mounts;
 mod network;
 pub(crate) mod node_config;
+mod own_place;
 mod packages;
 mod restore;
 mod restore_log;

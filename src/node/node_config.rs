@@ -231,7 +231,7 @@ pub struct Binary {
     pub path: String,
 }
 
-/// A file.
+/// A file, or what the user wants in the place of one: a link, a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
@@ -244,6 +244,9 @@ pub struct File {
     /// A user of the host by name, in place of that number, with its group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// A group of the host by name, in place of that of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// What is in it.
     pub content: Content,
     /// Written only when it is missing, or no symbolic link where one is wanted: from then on the
@@ -263,8 +266,8 @@ impl File {
     /// One that turnup writes and keeps as it is.
     #[must_use]
     pub fn new(path: &str, mode: u32, owner: u32, content: Content) -> Self {
-        let restarts = Vec::new();
-        Self { path: path.to_owned(), mode, owner, user: None, content, initial: false, restarts, only_with: None }
+        let (path, restarts) = (path.to_owned(), Vec::new());
+        Self { path, mode, owner, user: None, group: None, content, initial: false, restarts, only_with: None }
     }
 
     /// Whether it is for this host as it is now.
@@ -293,6 +296,8 @@ pub enum Content {
     },
     /// A symbolic link to this path, which is absolute.
     Symlink(String),
+    /// Files of others: this is a directory.
+    Directory {},
     /// A secret that is sent apart.
     Secret {
         /// Its name among the secrets.
@@ -405,6 +410,7 @@ impl Document for NodeConfig {
             ("binaries[].path", "host-path"),
             ("files[].path", "host-path"),
             ("files[].user", "login-name"),
+            ("files[].group", "login-name"),
             ("files[].content.text", "content"),
             ("files[].content.yaml", "content"),
             ("files[].content.base64", "content"),
@@ -447,6 +453,12 @@ impl NodeConfig {
     pub(super) fn read_applied() -> Result<Option<Self>> {
         let applied = input::read_text(Path::new(HOST_FILE), input::DOCUMENT).ok();
         applied.map(|text| Self::parse(HOST_FILE, &text)).transpose()
+    }
+
+    /// The directories of the user's own.
+    pub(super) fn own_directories(&self) -> impl Iterator<Item = &str> {
+        let directories = self.files.iter().filter(|file| file.content == Content::Directory {});
+        directories.map(|file| file.path.as_str())
     }
 
     /// The paths of files and binaries that are not the same in both configurations, or only in one
@@ -511,10 +523,11 @@ pub(crate) fn sample() -> serde_json::Value {
         "directories": [{"path": "/etc/a", "mode": 448, "owner": 0}],
         "binaries": [{"name": "kubelet", "sha256": "0", "path": "/opt/kubelet"}],
         "files": [
-            {"path": "/etc/b", "mode": 384, "owner": 0, "user": "root", "content": {"text": "a\n"}, "restarts": ["a.service"], "only_with": "/usr/bin/a"},
+            {"path": "/etc/b", "mode": 384, "owner": 0, "user": "root", "group": "adm", "content": {"text": "a\n"}, "restarts": ["a.service"], "only_with": "/usr/bin/a"},
             {"path": "/etc/c", "mode": 384, "owner": 0, "content": {"base64": "YQ=="}},
             {"path": "/etc/d", "mode": 384, "owner": 0, "content": {"url": {"url": "https://a.example/b", "sha256": "0".repeat(64)}}},
             {"path": "/etc/g", "mode": 384, "owner": 0, "content": {"symlink": "/etc/f"}},
+            {"path": "/etc/h", "mode": 493, "owner": 0, "content": {"directory": {}}},
             {"path": "/etc/f", "mode": 384, "owner": 0, "content": {"yaml": "a: b"}},
             {"path": "/etc/e", "mode": 384, "owner": 0, "content": {"secret": {"name": "s", "sha256": "0"}}},
         ],

@@ -7,9 +7,9 @@ use std::path::Path;
 use crate::error::Result;
 
 use super::layout::unit_file;
-use super::restore_log::{RestoreLog, SavedFile};
+use super::restore_log::{FoundDirectory, RestoreLog, SavedFile};
 use super::systemd::{self, systemctl_in_time};
-use super::task;
+use super::{attributes, task};
 
 /// Who hears what was done.
 pub(super) type TellRestored<'a> = &'a mut dyn FnMut(String) -> Result<()>;
@@ -65,6 +65,27 @@ pub(super) fn put_file_back(path: &str, before: Option<&SavedFile>, tell: TellRe
         std::os::unix::fs::chown(path, Some(kept.user), Some(kept.group))?;
     }
     tell(format!("put back {path}"))
+}
+
+/// A directory that the configuration names no more goes if turnup made it and nothing is in it;
+/// one that was there gets its mode and owner back.
+pub(super) fn put_directory_back(
+    path: &str,
+    before: FoundDirectory,
+    is_made: bool,
+    tell: TellRestored<'_>,
+) -> Result<()> {
+    if is_made && fs_err::remove_dir(path).is_ok() {
+        return tell(format!("removed {path}"));
+    }
+    match before {
+        // Where a user has led it elsewhere meanwhile, nothing is left to be put back.
+        Some((mode, user, group)) if attributes::open_directory(Path::new(path)).is_ok() => {
+            let changed = attributes::ensure_directory(Path::new(path), mode, (user, group))?;
+            if changed { tell(format!("put back the mode and owner of {path}")) } else { Ok(()) }
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A kernel setting gets the value back that it had.

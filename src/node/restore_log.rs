@@ -19,8 +19,8 @@ use crate::inventory::Disk;
 
 use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG, unit_file};
 use super::network::FoundNetwork;
-use super::node_config::{HOST_FILE, NodeConfig};
-use super::{systemd, task};
+use super::node_config::{Content, HOST_FILE, NodeConfig};
+use super::{own_place, systemd, task};
 
 /// turnup's own directory on a host.
 pub(super) const DIR: &str = "/var/lib/turnup";
@@ -29,7 +29,9 @@ pub(super) const FILE: &str = "/var/lib/turnup/restore-log.jsonl";
 /// Where files lie that were there before.
 pub(super) const SAVED: &str = "/var/lib/turnup/saved";
 /// The newest version that this turnup reads and writes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
+/// The version of a host with packages and no directories of the user's own.
+const WITH_PACKAGES: u32 = 3;
 /// The version of a host with disks of the node's own and no packages.
 const WITH_DISKS: u32 = 2;
 /// The version of a host with neither: older ones of turnup read it as well.
@@ -83,7 +85,10 @@ pub(super) enum RestoreEntry {
     /// A file of ours, and what had its name.
     File { path: String, before: Option<SavedFile> },
     /// A directory of ours; its mode, user and group where it was there.
-    Directory { path: String, before: Option<(u32, u32, u32)> },
+    Directory { path: String, before: FoundDirectory },
+    /// A directory that the configuration names; its mode, user and group where it was there; since
+    /// version 4. What goes with the node is a [`RestoreEntry::Directory`] besides.
+    OwnDirectory { path: String, before: FoundDirectory },
     /// A directory that others fill on our behalf; the names in it where it was there.
     SharedDir { path: String, before: Option<BTreeSet<String>> },
     /// A user and group, and whether each was there.
@@ -102,6 +107,9 @@ pub(super) enum RestoreEntry {
     /// needs; since version 3.
     Package { name: String },
 }
+
+/// The mode, user and group of a directory; none for one that was not there.
+pub(super) type FoundDirectory = Option<(u32, u32, u32)>;
 
 /// A file that was there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,6 +244,7 @@ impl RestoreLog {
             self.look_at_parents(Path::new(&directory.path))?;
             self.look_at_directory(Path::new(&directory.path))?;
         }
+        self.look_at_own_directories(node_config)?;
         for path in files_of(node_config) {
             self.look_at_file(&path)?;
         }
@@ -254,6 +263,20 @@ impl RestoreLog {
         }
         self.look_at_disks(node_config)?;
         self.look_at_system(node_config)
+    }
+
+    fn look_at_own_directories(&mut self, node_config: &NodeConfig) -> Result<()> {
+        for path in node_config.own_directories() {
+            own_place::require_directory(Path::new(path))?;
+            if !self.entries.iter().any(|entry| matches!(entry, RestoreEntry::OwnDirectory { .. })) {
+                self.push(RestoreEntry::Version { version: VERSION });
+            }
+            let before = attributes_of(path);
+            self.look_at_parents(&Path::new(path).join("any"))?;
+            let entry = || RestoreEntry::OwnDirectory { path: path.to_owned(), before };
+            self.note(&format!("own directory {path}"), || Ok(Some(entry())))?;
+        }
+        Ok(())
     }
 
     fn look_at_disks(&mut self, node_config: &NodeConfig) -> Result<()> {
@@ -310,8 +333,7 @@ impl RestoreLog {
     fn look_at_directory(&mut self, path: &Path) -> Result<()> {
         let shown = path.display().to_string();
         self.note(&format!("directory {shown}"), || {
-            let before = fs_err::metadata(path).ok().map(|data| (data.mode() & 0o7777, data.uid(), data.gid()));
-            Ok(Some(RestoreEntry::Directory { path: shown.clone(), before }))
+            Ok(Some(RestoreEntry::Directory { path: shown.clone(), before: attributes_of(path) }))
         })
     }
 
@@ -331,12 +353,17 @@ impl RestoreLog {
     }
 }
 
+fn attributes_of(path: impl AsRef<Path>) -> FoundDirectory {
+    fs_err::metadata(path.as_ref()).ok().map(|data| (data.mode() & 0o7777, data.uid(), data.gid()))
+}
+
 /// The files that a node of this configuration has from us, and those that programs make beside
 /// them.
 fn files_of(node_config: &NodeConfig) -> impl Iterator<Item = String> {
     let units = node_config.units.iter().map(|unit| unit_file(&unit.name));
     let users = node_config.users.iter().map(|user| task::sysusers_file(&user.name));
-    let files = node_config.files.iter().filter(|file| file.is_wanted()).map(|file| file.path.clone());
+    let files = node_config.files.iter().filter(|file| file.is_wanted() && file.content != Content::Directory {});
+    let files = files.map(|file| file.path.clone());
     let binaries = node_config.binaries.iter().map(|binary| binary.path.clone());
     let beside = BESIDE.iter().map(|path| (*path).to_owned());
     files.chain(binaries).chain(units).chain(users).chain(beside).chain([BOOTSTRAP_KUBECONFIG.to_owned()])
@@ -351,6 +378,14 @@ impl RestoreEntry {
         }
     }
 
+    /// A directory of the user's own, and what it was before.
+    pub(super) fn as_own_directory(&self) -> Option<(&str, FoundDirectory)> {
+        match self {
+            Self::OwnDirectory { path, before } => Some((path, *before)),
+            _ => None,
+        }
+    }
+
     fn key(&self) -> String {
         match self {
             Self::Version { .. } => "version".into(),
@@ -358,6 +393,7 @@ impl RestoreEntry {
             Self::Mounts { .. } => "mounts".into(),
             Self::File { path, .. } => format!("file {path}"),
             Self::Directory { path, .. } => format!("directory {path}"),
+            Self::OwnDirectory { path, .. } => format!("own directory {path}"),
             Self::SharedDir { path, .. } => format!("grown {path}"),
             Self::User { name, .. } => format!("user {name}"),
             Self::Unit { name, .. } => format!("unit {name}"),
@@ -400,12 +436,13 @@ fn newer(version: u32) -> Error {
 }
 
 impl RestoreLog {
-    /// The files, units, kernel settings and modules that an earlier configuration made here, and
-    /// that this one does not name.
+    /// The files, directories, units, kernel settings and modules that an earlier configuration
+    /// made here, and that this one does not name.
     pub(super) fn find_superseded(&self, node_config: &NodeConfig) -> Vec<&RestoreEntry> {
         let files: BTreeSet<String> = files_of(node_config).collect();
         let is_superseded = |entry: &&RestoreEntry| match entry {
             RestoreEntry::File { path, .. } => !files.contains(path),
+            RestoreEntry::OwnDirectory { path, .. } => !node_config.own_directories().any(|own| own == path),
             RestoreEntry::Unit { name, .. } => !node_config.units.iter().any(|unit| unit.name == *name),
             RestoreEntry::Sysctl { name, .. } => {
                 !node_config.sysctls.contains_key(name) && !CHANGED_BY_PODS.contains(&name.as_str())
@@ -418,7 +455,15 @@ impl RestoreLog {
 
     /// Knows nothing any more of what was put back: whatever has its name from now on is not ours.
     pub(super) fn forget_superseded(&mut self, node_config: &NodeConfig) -> Result<()> {
-        let gone: BTreeSet<String> = self.find_superseded(node_config).into_iter().map(RestoreEntry::key).collect();
+        let mut gone = BTreeSet::new();
+        for entry in self.find_superseded(node_config) {
+            gone.insert(entry.key());
+            if let RestoreEntry::OwnDirectory { path, .. } = entry
+                && !Path::new(path).exists()
+            {
+                gone.insert(format!("directory {path}"));
+            }
+        }
         self.entries.retain(|entry| !gone.contains(&entry.key()));
         self.known.retain(|key| !gone.contains(key));
         task::write_atomic(Path::new(FILE), self.render()?.as_bytes(), 0o600, 0)
@@ -429,7 +474,7 @@ impl RestoreLog {
     pub(super) fn record_packages(new: &[String]) -> Result<()> {
         let mut restore_log = Self::read()?.unwrap_or_default();
         if !restore_log.entries.iter().any(|entry| matches!(entry, RestoreEntry::Package { .. })) {
-            restore_log.push(RestoreEntry::Version { version: VERSION });
+            restore_log.push(RestoreEntry::Version { version: WITH_PACKAGES });
         }
         for name in new {
             restore_log.note(&format!("package {name}"), || Ok(Some(RestoreEntry::Package { name: name.clone() })))?;
@@ -452,6 +497,12 @@ impl RestoreLog {
             RestoreEntry::SharedDir { path, .. } => Some(path.as_str()),
             _ => None,
         })
+    }
+
+    /// Whether turnup made this directory.
+    pub(super) fn has_made(&self, wanted: &str) -> bool {
+        let is_made = |entry: &RestoreEntry| matches!(entry, RestoreEntry::Directory { path, before: None } if path.as_str() == wanted);
+        self.entries.iter().any(is_made)
     }
 
     /// Networks of pods in CIDR form.
@@ -507,19 +558,5 @@ impl RestoreLog {
 }
 
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-    use super::*;
-
-    #[test]
-    fn what_kubelet_wrote_for_logind_goes_with_the_node_and_not_before() {
-        let node_config: NodeConfig = serde_json::from_value(super::super::node_config::sample()).unwrap();
-        let path = "/etc/systemd/logind.conf.d/99-kubelet.conf";
-        assert!(files_of(&node_config).any(|file| file == path));
-        let mut restore_log = RestoreLog::default();
-        restore_log.push(RestoreEntry::File { path: path.into(), before: None });
-        restore_log.push(RestoreEntry::Package { name: "jq".into() });
-        assert_eq!(restore_log.find_superseded(&node_config), Vec::<&RestoreEntry>::new(), "nor does a package go");
-    }
-}
+#[path = "restore_log_tests.rs"]
+mod tests;

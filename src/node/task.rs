@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -17,7 +16,7 @@ use crate::exec::Run;
 use crate::failpoint;
 
 use super::node_config::{Binary, Content, Directory, File, NodeConfig, User};
-use super::yaml;
+use super::{attributes, own_place, yaml};
 
 /// Where systemd-sysusers looks for the users that we ask for.
 pub(super) const USERS: &str = "/etc/sysusers.d";
@@ -98,16 +97,16 @@ pub(super) fn require_port(port: u16) -> Result<()> {
 pub(super) fn ensure_directory(directory: &Directory) -> Result<bool> {
     let path = Path::new(&directory.path);
     if !path.exists() {
-        failpoint::around(format_args!("directory {}", directory.path), || fs_err::create_dir_all(path))?;
+        own_place::make_directory(path)?;
     }
-    ensure_attributes(path, directory.mode, (directory.owner, directory.owner))
+    attributes::ensure(path, directory.mode, (directory.owner, directory.owner))
 }
 
 /// Puts a binary in place, its bytes verified on the way.
 pub(super) fn ensure_binary(node_config: &NodeConfig, binary: &Binary) -> Result<bool> {
     let path = Path::new(&binary.path);
     if path.exists() && digest_of(path)? == binary.sha256 {
-        return ensure_attributes(path, 0o755, (0, 0));
+        return attributes::ensure(path, 0o755, (0, 0));
     }
     let blob =
         find_blob(node_config, &binary.sha256).ok_or_else(|| missing(&binary.name, &binary.sha256, node_config))?;
@@ -137,15 +136,18 @@ fn copy_verified(blob: &Path, binary: &Binary, mode: u32) -> Result<()> {
 /// Writes a file when its content differs, and sets its mode and owner.
 pub(super) fn ensure_file(node_config: &NodeConfig, file: &File, secrets: &Secrets) -> Result<bool> {
     let path = Path::new(&file.path);
-    if let Content::Symlink(target) = &file.content {
-        return ensure_symlink(path, Path::new(target), file.initial);
+    match &file.content {
+        Content::Symlink(target) => return own_place::ensure_link(path, Path::new(target), file.initial),
+        Content::Directory {} => return own_place::ensure_directory(file),
+        _ => {}
     }
     if file.initial && path.exists() {
         return Ok(false);
     }
-    let owner = owner_of(file)?;
-    if path.exists() && digest_of(path)? == wanted_digest(file)? {
-        return ensure_attributes(path, file.mode, owner);
+    let owner = attributes::owner_of(file)?;
+    // A link in its place is not it, whatever that leads to.
+    if path.exists() && !path.is_symlink() && digest_of(path)? == wanted_digest(file)? {
+        return attributes::ensure_file(path, file.mode, owner);
     }
     match &file.content {
         Content::Text(text) => write_atomic(path, text.as_bytes(), file.mode, owner.0)?,
@@ -155,7 +157,7 @@ pub(super) fn ensure_file(node_config: &NodeConfig, file: &File, secrets: &Secre
             let bytes = secrets.get(name).ok_or_else(|| unsent(&file.path, name))?;
             write_atomic(path, bytes, file.mode, owner.0)?;
         }
-        Content::Symlink(_) => {}
+        Content::Symlink(_) | Content::Directory {} => {}
         Content::Url { url, sha256 } => {
             let blob = find_blob(node_config, sha256).ok_or_else(|| missing(url, sha256, node_config))?;
             let fetched = Binary { name: url.clone(), sha256: sha256.clone(), size: None, path: file.path.clone() };
@@ -163,43 +165,8 @@ pub(super) fn ensure_file(node_config: &NodeConfig, file: &File, secrets: &Secre
         }
     }
     // A group of another number than its user's is set now; what was fetched is root's until now.
-    ensure_attributes(path, file.mode, owner)?;
+    attributes::ensure_file(path, file.mode, owner)?;
     Ok(true)
-}
-
-/// Whether the link is as it should be: there, and leading to this target unless the host itself
-/// changes it.
-pub(super) fn is_linked(path: &Path, target: &Path, is_initial: bool) -> bool {
-    path.exists() && fs_err::read_link(path).is_ok_and(|found| is_initial || found == target)
-}
-
-fn ensure_symlink(path: &Path, target: &Path, is_initial: bool) -> Result<bool> {
-    if is_linked(path, target, is_initial) {
-        return Ok(false);
-    }
-    failpoint::pass(format_args!("link {}: before", path.display()));
-    let dir = path.parent().unwrap_or(Path::new("/"));
-    fs_err::create_dir_all(dir)?;
-    let next = dir.join(format!(".{}.link", path.file_name().unwrap_or_default().display()));
-    if fs_err::symlink_metadata(&next).is_ok() {
-        fs_err::remove_file(&next)?;
-    }
-    fs_err::os::unix::fs::symlink(target, &next)?;
-    fs_err::rename(&next, path)?;
-    failpoint::pass(format_args!("link {}: after", path.display()));
-    Ok(true)
-}
-
-/// The numbers of a file's user and group on this host.
-pub(super) fn owner_of(file: &File) -> Result<(u32, u32)> {
-    let Some(user) = &file.user else { return Ok((file.owner, file.owner)) };
-    let users = fs_err::read_to_string("/etc/passwd")?;
-    let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == user);
-    let number = |at: usize| fields.as_ref().and_then(|fields| fields.get(at)?.parse().ok());
-    number(2).zip(number(3)).ok_or_else(|| {
-        let message = format!("{} is to belong to {user}, and this host has no user of this name", file.path);
-        Error::precondition(message).hint("make the user on the host, or name another owner in phase2.host.file_assets")
-    })
 }
 
 fn decode(file: &File, text: &str) -> Result<Vec<u8>> {
@@ -215,6 +182,7 @@ pub(super) fn wanted_digest(file: &File) -> Result<String> {
         Content::Base64(text) => hex::encode(Sha256::digest(decode(file, text)?)),
         Content::Secret { sha256, .. } | Content::Url { sha256, .. } => sha256.clone(),
         Content::Symlink(target) => hex::encode(Sha256::digest(target)),
+        Content::Directory {} => String::new(),
     })
 }
 
@@ -334,27 +302,11 @@ pub(super) fn remove_temporary<'p>(files: impl Iterator<Item = &'p Path>) -> Res
     let dirs: BTreeSet<&Path> = files.filter_map(Path::parent).collect();
     for entry in dirs.into_iter().flat_map(|dir| fs_err::read_dir(dir).into_iter().flatten()) {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(atomic_file::PREFIX) && entry.file_type()?.is_file() {
+        if entry.file_name().to_string_lossy().starts_with(atomic_file::PREFIX) && !entry.file_type()?.is_dir() {
             fs_err::remove_file(entry.path())?;
         }
     }
     Ok(())
-}
-
-fn ensure_attributes(path: &Path, mode: u32, (user, group): (u32, u32)) -> Result<bool> {
-    let found = fs_err::metadata(path)?;
-    let mut changed = false;
-    if found.mode() & 0o7777 != mode {
-        let point = format_args!("mode of {}", path.display());
-        failpoint::around(point, || fs_err::set_permissions(path, PermissionsExt::from_mode(mode)))?;
-        changed = true;
-    }
-    if (found.uid(), found.gid()) != (user, group) {
-        let point = format_args!("owner of {}", path.display());
-        failpoint::around(point, || std::os::unix::fs::chown(path, Some(user), Some(group)))?;
-        changed = true;
-    }
-    Ok(changed)
 }
 
 pub(super) fn digest_of(path: &Path) -> Result<String> {
@@ -392,6 +344,8 @@ fn unsent(path: &str, name: &str) -> Error {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
     use super::*;
 
@@ -445,30 +399,6 @@ mod tests {
     }
 
     #[test]
-    fn a_link_takes_the_place_of_a_file_and_then_belongs_to_the_host() {
-        let dir = tempfile::tempdir().unwrap();
-        let [own, other, path] = ["own.pem", "other.pem", "current.pem"].map(|name| dir.path().join(name));
-        for file in [&own, &other, &path] {
-            fs_err::write(file, file.to_str().unwrap()).unwrap();
-        }
-        let link = file(&path, Content::Symlink(own.display().to_string()));
-        let initial = File { initial: true, ..link.clone() };
-        let none = Secrets::new();
-        assert!(ensure(&initial, &none).unwrap(), "kubelet renews no file");
-        assert_eq!(fs_err::read_link(&path).unwrap(), own);
-        assert!(!ensure(&initial, &none).unwrap());
-        // As kubelet does.
-        fs_err::remove_file(&path).unwrap();
-        std::os::unix::fs::symlink(&other, &path).unwrap();
-        assert!(!ensure(&initial, &none).unwrap());
-        assert_eq!(fs_err::read_link(&path).unwrap(), other);
-        assert!(ensure(&link, &none).unwrap(), "one that is no initial one is led back");
-        assert_eq!(fs_err::read_link(&path).unwrap(), own);
-        fs_err::remove_file(&own).unwrap();
-        assert!(ensure(&initial, &none).unwrap(), "to nothing");
-    }
-
-    #[test]
     fn a_secret_is_needed_only_when_the_file_differs() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ca.key");
@@ -503,16 +433,6 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_found_by_name_with_its_group() {
-        let of = |user: &str| {
-            owner_of(&File { user: Some(user.into()), ..file(Path::new("/a"), Content::Text(String::new())) })
-        };
-        assert_eq!(of("root").unwrap(), (0, 0));
-        let error = of("no-such-user").unwrap_err();
-        assert_eq!(error.message(), "/a is to belong to no-such-user, and this host has no user of this name");
-    }
-
-    #[test]
     fn another_user_of_the_name_or_number_is_found() {
         let user = User { name: "etcd".into(), id: 2379 };
         let other = |accounts: &str| find_other(&format!("root:x:0:0::/root:/bin/sh\n{accounts}"), &user);
@@ -543,9 +463,10 @@ mod tests {
         for name in [".part-7-Ab12", ".hidden", "file"] {
             fs_err::write(dir.path().join(name), "").unwrap();
         }
+        std::os::unix::fs::symlink("/nowhere", dir.path().join(".part-link-a")).unwrap();
         let files = [dir.path().join("file"), dir.path().join("nowhere/file")];
         remove_temporary(files.iter().map(PathBuf::as_path)).unwrap();
-        assert!(!dir.path().join(".part-7-Ab12").exists());
+        assert!(!dir.path().join(".part-7-Ab12").exists() && !dir.path().join(".part-link-a").is_symlink());
         assert!(dir.path().join(".hidden").exists() && dir.path().join("file").exists());
     }
 

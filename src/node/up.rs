@@ -297,7 +297,9 @@ impl NodeSetup<'_> {
             restore::stop_unit(name, &restore_log, &mut tell)?;
         }
         let mut gone = Vec::new();
-        for entry in &old {
+        let (directories, others): (Vec<_>, Vec<_>) =
+            old.iter().partition(|entry| matches!(entry, RestoreEntry::OwnDirectory { .. }));
+        for entry in others {
             match entry {
                 RestoreEntry::File { path, before } => {
                     restore::put_file_back(path, before.as_ref(), &mut tell)?;
@@ -307,6 +309,13 @@ impl NodeSetup<'_> {
                 RestoreEntry::Module { name } => task::remove_module(name),
                 _ => {}
             }
+        }
+        // The longest path first: each is empty when it is its turn, or it stays.
+        let mut directories: Vec<_> = directories.into_iter().filter_map(RestoreEntry::as_own_directory).collect();
+        directories.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        for (path, before) in directories {
+            restore::put_directory_back(path, before, restore_log.has_made(path), &mut tell)?;
+            gone.push(path.to_owned());
         }
         self.changed.extend(gone);
         restore::revive_units(old.iter().filter_map(RestoreEntry::as_unit))?;

@@ -219,7 +219,7 @@ impl Simulation {
         {
             command.env(name, self.path(dir));
         }
-        for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_FAILPOINT_LOG", "NO_COLOR", "TERM"] {
+        for name in ["KUBECONFIG", "TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_FAILPOINT_LOG", "NO_COLOR", "TERM"] {
             command.env_remove(name);
         }
         command.envs(&self.env);

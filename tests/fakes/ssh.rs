@@ -146,7 +146,7 @@ impl Host<'_> {
         let lines = [
             ("clock", format!("{clock:.9}")),
             ("kernel", format!("Linux 6.12.0 {}", std::env::consts::ARCH)),
-            ("os", "\"Debian GNU/Linux 13 (simulated)\"".to_owned()),
+            ("release", "ID=debian".to_owned()),
             ("systemd", "257 (257.9-1)".to_owned()),
             ("cgroup", "2".to_owned()),
             ("machine-id", format!("{id:0>32}")),

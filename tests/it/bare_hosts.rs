@@ -41,7 +41,11 @@ fn everything_about_every_host_is_said_at_once_and_nothing_is_touched() {
     let simulation = Simulation::new(1);
     set(&simulation, &list(7));
     look(&simulation, 1, &json!({"clock_ahead": 30.0, "memory": "MemTotal: 204800 kB"}));
-    look(&simulation, 2, &json!({"machine-id": format!("{:0>32}", "1012501"), "systemd": null}));
+    look(
+        &simulation,
+        2,
+        &json!({"machine-id": format!("{:0>32}", "1012501"), "systemd": null, "release": "PRETTY_NAME=\"openSUSE Leap 15.6\""}),
+    );
     look(
         &simulation,
         3,

@@ -28,6 +28,12 @@ fn files(motd: &str) -> Value {
          "owner": "daemon", "restarts": [READER]},
         {"name": "tool", "path": "/usr/local/bin/agent", "url": format!("http://{}:{}/agent", SERVER.0, SERVER.1),
          "sha256": hex::encode(Sha256::digest(TOOL)), "mode": "0755", "restarts": ["turnup-hook-agent.service"]},
+        {"name": "link", "path": "/etc/own.bytes", "link": "/srv/own/inner/bytes", "restarts": ["turnup-hook-linked.service"]},
+        {"name": "bytes", "path": "/srv/own/inner/bytes", "base64": "/wA=", "mode": "0640", "owner_group": "adm"},
+        {"name": "inner", "path": "/srv/own/inner", "directory": true, "mode": "2750", "owner": "daemon", "owner_group": "adm"},
+        {"name": "outer", "path": "/srv/own", "directory": true},
+        {"name": "there", "path": "/srv/there", "directory": true, "mode": "0711", "owner": "daemon",
+         "restarts": ["turnup-hook-linked.service"]},
         {"name": "elsewhere", "path": "/etc/elsewhere", "content": "a worker's", "roles": ["worker"]},
     ])
 }
@@ -38,6 +44,7 @@ fn hooks(first: &str) -> Value {
         {"name": "once", "command": "count once", "run": "once", "before": ["containerd.service"], "requires": ["turnup-hook-first.service"]},
         {"name": "first", "command": first, "timeout": "30s"},
         {"name": "agent", "command": "exec /usr/local/bin/agent", "run": "always"},
+        {"name": "linked", "command": "echo linked >>/srv/linked"},
         {"name": "own", "unit_file": "own.service"},
         {"name": "asleep", "command": "count asleep", "disabled": true},
     ])
@@ -64,7 +71,7 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     write("Changed.conf", "[Journal]\nSystemMaxUse=21M\n");
     site.ok(&["provision"]);
     settle(&site);
-    on_host(&site, HOST, "echo before >/etc/motd");
+    on_host(&site, HOST, "echo before >/etc/motd; mkdir --mode=0755 /srv/there; echo theirs >/srv/there/file");
     on_host(&site, HOST, OTHER_RUNC);
     let before = look(&site, HOST);
     serve(SERVER, |_, stream| send(stream, "200 OK", TOOL.as_bytes()));
@@ -92,8 +99,9 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     site.ok(&["up"]);
     assert_eq!(ran("wc -l </srv/count").trim(), "3", "a second run starts nothing again");
     a_change_reaches_what_it_is_for(&site);
+    links_and_directories_are_kept_as_they_are_to_be(&site);
     what_is_gone_is_put_back(&site);
-    on_host(&site, HOST, "rm /srv/count /srv/late /srv/agent");
+    on_host(&site, HOST, "rm /srv/count /srv/late /srv/agent /srv/linked");
     site.ok(&["reset", HOST, "--yes"]);
     assert_same(&before, &look(&site, HOST), "the host after reset");
     site.ok(&["down", "--yes"]);
@@ -173,11 +181,59 @@ fn a_change_reaches_what_it_is_for(site: &Site) {
     );
 }
 
+const SHOW: &str = "stat --format='%n %a %U:%G' /srv/own /srv/own/inner /srv/own/inner/bytes /srv/there; \
+    readlink /etc/own.bytes; od -An -tx1 /etc/own.bytes";
+const SHOWN: &str = "/srv/own 755 root:root\n/srv/own/inner 2750 daemon:adm\n/srv/own/inner/bytes 640 root:adm\n\
+    /srv/there 711 daemon:daemon\n/srv/own/inner/bytes\n ff 00\n";
+
+fn links_and_directories_are_kept_as_they_are_to_be(site: &Site) {
+    let ran = |script: &str| on_host(site, HOST, script);
+    assert_eq!(ran(SHOW), SHOWN);
+    let linked = || ran("wc -l </srv/linked").trim().parse::<u32>().unwrap();
+    let before = linked();
+    // The agent would be first.
+    ran("systemctl stop turnup-agent.service; ln -sfn /etc/passwd /etc/own.bytes; \
+        chmod 777 /srv/own/inner; cp /srv/own/inner/bytes /srv/bytes; ln -sf /srv/bytes /srv/own/inner/bytes");
+    let plan = site.ok(&["plan"]).out;
+    for words in
+        ["link /etc/own.bytes", "- a link to /etc/passwd", "directory /srv/own/inner", "- a link to /srv/bytes"]
+    {
+        assert!(plan.contains(words), "{words}: {plan}");
+    }
+    site.ok(&["up"]);
+    assert_eq!(ran(SHOW), SHOWN);
+    assert_eq!(linked(), before + 1, "what waits for a link runs again");
+    ran("rm /srv/bytes /etc/own.bytes; chmod 700 /srv/there; chown root: /srv/own/inner");
+    let whole = format!(
+        "for try in $(seq 90); do [ \"$({SHOW})\" = \"$(printf '{}')\" ] && exit; sleep 2; done; {SHOW}",
+        SHOWN.trim_end().replace('\n', "\\n")
+    );
+    assert_eq!(ran(&whole), "", "the agent puts them right");
+}
+
 fn what_is_gone_is_put_back(site: &Site) {
+    on_host(site, HOST, "echo theirs >/srv/own/theirs");
     configure(site, &json!([]), &json!([]));
     let plan = site.ok(&["plan"]).out;
-    assert!(plan.contains("turnup-hook-agent.service") && plan.contains("/usr/local/bin/agent"), "{plan}");
+    for words in [
+        "turnup-hook-agent.service",
+        "/usr/local/bin/agent",
+        "-   directory /srv/own/inner",
+        "~   directory /srv/there",
+    ] {
+        assert!(plan.contains(words), "{words}: {plan}");
+    }
+    assert!(!plan.contains("directory /srv/own\n"), "something of others is in it: {plan}");
     site.ok(&["up"]);
+    assert_eq!(
+        on_host(
+            site,
+            HOST,
+            "ls /srv/own; stat --format=%a:%U /srv/own /srv/there; ls /srv/there; ls /etc/own.bytes || true"
+        ),
+        "theirs\n755:root\n755:root\nfile\n"
+    );
+    on_host(site, HOST, "rm /srv/own/theirs");
     let script = "cat /etc/motd; ls /usr/local/bin/agent /etc/systemd/system/turnup-hook-agent.service 2>/dev/null; systemctl is-active turnup-hook-agent || true";
     assert_eq!(on_host(site, HOST, script), "before\ninactive\n");
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");

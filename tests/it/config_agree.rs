@@ -21,6 +21,9 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
         json!({"name": name, "command": "true", "after": [after]})
     };
     let hooks = json!([hook("a", "b"), hook("b", "a")]);
+    let etc = json!([{"name": "a", "path": "/etc/containerd", "link": "/data"}]);
+    let inner =
+        json!([{"name": "a", "path": "/srv/a", "link": "/data"}, {"name": "b", "path": "/srv/a/b", "content": "c"}]);
     let groups = json!([{"name": "web", "role": "worker", "size": 1, "labels": {"example.kubernetes.io/web": "y"}}]);
     let set = |settings: &[&str]| settings.iter().map(|&setting| setting.to_owned()).collect::<Vec<_>>();
     let aws = |more: String| vec!["phase1.cloud_provider=aws".to_owned(), URL.to_owned(), more];
@@ -39,6 +42,11 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
         (aws(format!("phase1.node_groups={groups}")), "the group web has the label example.kubernetes.io/web"),
         (bucket(), "phase2.backup.s3.credentials_file is empty, and hosts of local have no role"),
         (vec![format!("phase2.host.file_assets={files}")], "turnup writes /var/lib/kubelet/config.yaml itself"),
+        (
+            vec![format!("phase2.host.file_assets={etc}")],
+            "in /etc/containerd turnup makes /etc/containerd/config.toml itself",
+        ),
+        (vec![format!("phase2.host.file_assets={inner}")], "b lies in /srv/a, which a makes a link"),
         (vec![format!("phase2.host.hooks={hooks}")], "these units wait for each other"),
     ]
 }

@@ -22,6 +22,12 @@ fn api_server(name: &str, value: impl Into<Value>) -> Value {
     phase2(json!({"apiserver": {name: value.into()}}))
 }
 
+fn asset(more: &Value) -> Value {
+    let mut file = json!({"name": "a", "path": "/etc/a"});
+    file.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    phase2(json!({"host": {"file_assets": [file]}}))
+}
+
 fn kubelet(name: &str, value: impl Into<Value>) -> Value {
     phase2(json!({"kubelet": {name: value.into()}}))
 }
@@ -219,6 +225,12 @@ fn poisoned() -> Vec<Poisoned> {
             "did you mean `workers`?",
         ),
         ("hooks", group("hooks", json!({"name": "a", "command": "true"})), "did you mean `workers`?"),
+        // Files that are links, directories and bytes.
+        ("file_assets", asset(&json!({"base46": "YQ=="})), "there is no field `base46`; did you mean `base64`?"),
+        ("file_assets", asset(&json!({"base64": "%"})), "base64 is not base64"),
+        ("file_assets", asset(&json!({"link": "../b"})), "link: `../b` is not valid; expected an absolute path"),
+        ("file_assets", asset(&json!({"link": "/b", "mode": "0644"})), "a link has no mode of its own"),
+        ("file_assets", asset(&json!({"directory": true, "mode": "0777"})), "add \"privileged\": true"),
         (
             "file_assets",
             cloud(

@@ -148,6 +148,32 @@ fn the_authoritys_key_may_be_kept_elsewhere_as_long_as_nothing_has_to_be_signed(
 }
 
 #[test]
+fn the_users_own_kubeconfig_gets_the_cluster_and_loses_it_again() {
+    let simulation = up(1);
+    let file = simulation.path("home/.kube/config");
+    let context = |name: &str| format!("- name: {name}\n  context: {{cluster: {name}, user: {name}}}\n");
+    let others = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: work\ncontexts:\n{}clusters:\n\
+         - name: work\n  cluster: {{server: https://work.example.com}}\nusers:\n- name: work\n  user: {{token: abc}}\n",
+        context("work")
+    );
+    fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+    fs_err::write(&file, &others).unwrap();
+    simulation.ok(&["up"]);
+    assert_eq!(read(&file), others, "unless it is asked for");
+    simulation.ok(&["config", "set", "phase2.kubeconfig.merge=y", "phase2.kube_context_name=mine"]);
+    simulation.ok(&["up"]);
+    let merged = read(&file);
+    for words in ["current-context: work", "https://work.example.com", "name: mine", "client-certificate-data: "] {
+        assert!(merged.contains(words), "{words}: {merged}");
+    }
+    simulation.ok(&["config", "set", "phase2.kubeconfig.merge=n"]);
+    simulation.ok(&["up"]);
+    let left = read(&file);
+    assert!(left.contains("https://work.example.com") && !left.contains("mine"), "{left}");
+}
+
+#[test]
 fn another_name_or_a_shorter_life_makes_another_certificate() {
     let simulation = up(1);
     let first = read(&simulation.state("kubeconfig"));
@@ -237,6 +263,10 @@ fn a_colleague_gets_groups_and_a_life_within_limits() {
         assert!(!simulation.path("work/y").exists(), "{args:?}");
     }
     assert_eq!(state(&simulation)["credentials"].as_array().unwrap().len(), 2);
+    // The setting allows more, and the same request is granted.
+    let more = ["--set", "phase2.kubeconfig.max_lifetime=200h", "--user", "kim", "--to", "kim", "--lifetime", "169h"];
+    simulation.ok(&[&["kubeconfig"], &more[..]].concat());
+    assert_eq!(state(&simulation)["credentials"].as_array().unwrap().len(), 3);
 }
 
 /// `turnup kubeconfig --break-glass` with these arguments besides.

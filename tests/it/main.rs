@@ -127,6 +127,7 @@ mod report_events;
 mod report_logs;
 #[cfg(feature = "test-fakes")]
 mod restore_cli;
+mod settings_places;
 #[cfg(feature = "test-fakes")]
 #[path = "../fakes/simulation.rs"]
 mod simulation;

@@ -11,6 +11,8 @@ use kconfig::{NodeId, NodeKind, SymbolId, SymbolType};
 use turnup::config::{ChangeEffect, Schema, Settings, TreeSource};
 use turnup::forecast::Forecast;
 
+use crate::settings_places::is_shown;
+
 /// The head of `docs/commands.md`.
 const COMMANDS: &str = "\
 # Commands
@@ -484,6 +486,9 @@ fn the_page_of_settings_is_current_and_every_setting_acts() {
         .map(|(name, _)| name)
         .collect();
     assert!(idle.is_empty(), "shows in what is rendered: take it out of ELSEWHERE: {idle:?}");
+    let names = ELSEWHERE.iter().flat_map(|(_, names)| names.iter().copied());
+    let unseen: Vec<&str> = names.filter(|name| name.starts_with("phase2.") && !is_shown(name)).collect();
+    assert!(unseen.is_empty(), "no test shows their effect: add them to settings_places: {unseen:?}");
     let mut page = SETTINGS.to_owned();
     for (menu, symbols) in &pages {
         let title = if menu.is_empty() { "Top".to_owned() } else { menu.join(" > ") };

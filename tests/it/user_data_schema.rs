@@ -61,6 +61,28 @@ fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
     let out = dir.join("documents");
     fs_err::create_dir_all(&out).unwrap();
     let mut all = Vec::new();
+    // Files of every kind are in what each host gets.
+    cluster.settings.assets.files = serde_json::from_value(json!([
+        {"name": "link", "path": "/etc/own", "link": "/srv/own/bytes"},
+        {"name": "bytes", "path": "/srv/own/bytes", "base64": "/wA="},
+        {"name": "directory", "path": "/srv/own", "directory": true, "owner": "daemon", "owner_group": "adm"},
+    ]))
+    .unwrap();
+    cluster.settings.host_system.packages = vec!["jq".into()];
+    for (system, resolv_conf) in systems(form) {
+        let mut facts = user_data::image_facts();
+        (facts.os, facts.resolv_conf) = (system.to_owned(), resolv_conf.to_owned());
+        let name = system.split(' ').next().unwrap().to_lowercase();
+        let name_prefix = format!("{name}-");
+        let (labels, taints, kube_reserved) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        let role = Role::Worker;
+        let group = Group { name, role, name_prefix, labels, taints, max_pods: None, kube_reserved };
+        let join = user_data::JoinParams { api_host: "10.0.0.1", token: "abcdef.0123456789abcdef" };
+        let text = user_data::render(&cluster, &artifacts, &facts, &group, join).unwrap();
+        let file = out.join(format!("{}-system", group.name));
+        fs_err::write(&file, text.as_bytes()).unwrap();
+        all.push(file);
+    }
     for (role, user, with_parts) in [
         (Role::Worker, "root", false),
         (Role::Worker, "turnup", false),
@@ -86,6 +108,19 @@ fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
         }
     }
     all
+}
+
+/// Systems that read this form, and where their name servers stand.
+fn systems(form: UserDataFormat) -> Vec<(&'static str, &'static str)> {
+    let (plain, resolved) = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf");
+    match form {
+        UserDataFormat::CloudInit => {
+            vec![("Rocky Linux 9.4 (Blue Onyx)", plain), ("Fedora Linux 42 (Server Edition)", resolved)]
+        }
+        UserDataFormat::Ignition => {
+            vec![("Flatcar Container Linux by Kinvolk 4152.2.3 (Oklo)", resolved), ("CoreOS of Fedora 42", resolved)]
+        }
+    }
 }
 
 /// Takes a document apart as cloud-init does, holds the whole against its schema, and prints the

@@ -156,6 +156,32 @@ fn every_line_of_what_a_host_gets() {
     }
 }
 
+#[test]
+fn links_directories_and_bytes_are_in_what_a_host_gets() {
+    let assets = serde_json::json!([
+        {"name": "link", "path": "/etc/own", "link": "/srv/own/bytes"},
+        {"name": "bytes", "path": "/srv/own/bytes", "base64": "/wA=", "owner_group": "adm"},
+        {"name": "directory", "path": "/srv/own", "directory": true, "mode": "2750", "owner": "daemon"},
+    ]);
+    let mut shown = Vec::new();
+    for form in [UserDataFormat::CloudInit, UserDataFormat::Ignition] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut cluster = cluster(dir.path(), form);
+        cluster.settings.assets.files = serde_json::from_value(assets.clone()).unwrap();
+        let text = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
+        let boot: Value = serde_json::from_str(&files_of(form, &text)[boot_config::FILE]).unwrap();
+        let files = boot["node_config"]["files"].as_array().unwrap().iter();
+        let own = files.filter(|file| file["path"].as_str().unwrap().contains("/own"));
+        shown.push(own.map(Value::to_string).collect::<Vec<_>>().join("\n"));
+    }
+    assert_eq!(shown[0], shown[1]);
+    insta::assert_snapshot!(shown[0], @r#"
+    {"path":"/srv/own","mode":1512,"owner":0,"user":"daemon","content":{"directory":{}}}
+    {"path":"/srv/own/bytes","mode":288,"owner":0,"group":"adm","content":{"base64":"/wA="}}
+    {"path":"/etc/own","mode":511,"owner":0,"content":{"symlink":"/srv/own/bytes"}}
+    "#);
+}
+
 /// Every file of the cluster's directory that holds a secret, and the secrets in it, in each
 /// spelling that a document could have.
 fn secrets(cluster: &Cluster) -> Vec<(String, String)> {

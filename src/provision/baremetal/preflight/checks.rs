@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::probe::HostReport;
 use crate::artifacts::{Advisories, describe_advisories};
+use crate::inventory::system::SystemFamily;
 use crate::inventory::{Host, Role};
 
 /// kube-proxy's mode nftables asks for it.
@@ -114,7 +115,7 @@ impl HostCheck<'_> {
         match seen.systemd {
             None => self.fault("systemd is not its init: the node's services are units of systemd"),
             Some(version) if version < SYSTEMD => {
-                self.fault(format!("its systemd is {version}; {SYSTEMD} or newer is needed ({})", seen.os));
+                self.fault(format!("its systemd is {version}; {SYSTEMD} or newer is needed"));
             }
             Some(_) => {}
         }
@@ -123,8 +124,16 @@ impl HostCheck<'_> {
             1 => self.notes.push("cgroup v1 works; version 2 is where Kubernetes is going".into()),
             _ => self.fault("no cgroups are mounted: mount -t cgroup2 none /sys/fs/cgroup"),
         }
-        if !seen.lacks.is_empty() {
-            self.fault(format!("it lacks {}: install {}", seen.lacks.join(", "), packages(&seen.lacks)));
+        match SystemFamily::of_release(&seen.os_release) {
+            // What it lacks would be said in the names of another system.
+            Err(why) if !seen.taken => self.fault(why),
+            Err(_) => {}
+            Ok(_) if seen.lacks.is_empty() => {}
+            Ok(family) => {
+                let advice = family.packages(&seen.lacks).map(|names| format!("install {names}"));
+                let advice = advice.unwrap_or_else(|| "its image has no packages; take another image".to_owned());
+                self.fault(format!("it lacks {}: {advice}", seen.lacks.join(", ")));
+            }
         }
         if seen.machine_id.is_empty() {
             self.fault("it has no machine-id: systemd-machine-id-setup");
@@ -305,24 +314,6 @@ fn find_apart(hosts: &[(&Host, HostReport)]) -> Option<(String, String)> {
     let text =
         format!("its clock is {apart:.1} s ahead of that of {}: set them (timedatectl set-ntp true)", behind.0.name);
     (apart > SKEW).then(|| (ahead.0.name.clone(), text))
-}
-
-/// The packages of Debian that bring these programs.
-fn packages(tools: &[String]) -> String {
-    let package = |tool: &String| {
-        match tool.as_str() {
-            "nft" => "nftables",
-            "ip" | "ss" => "iproute2",
-            "modprobe" => "kmod",
-            "mount" | "blkid" => "util-linux",
-            "fsck.ext4" | "mkfs.ext4" => "e2fsprogs",
-            other => other,
-        }
-        .to_owned()
-    };
-    let mut names: Vec<String> = tools.iter().map(package).collect();
-    names.dedup();
-    names.join(" ")
 }
 
 fn gib(kib: u64) -> String {

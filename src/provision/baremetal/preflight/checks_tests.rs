@@ -22,7 +22,7 @@ fn seen(index: u8) -> HostReport {
         system: "Linux".into(),
         release: "6.1.0-13-amd64".into(),
         arch: "x86_64".into(),
-        os: "Debian GNU/Linux 12 (bookworm)".into(),
+        os_release: "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n".into(),
         systemd: Some(252),
         container: false,
         cgroup: 2,
@@ -75,7 +75,7 @@ fn hosts_as_they_should_be_have_no_findings() {
 #[test]
 fn each_fault_is_found_and_nothing_besides() {
     type Change = fn(&mut Host, &mut HostReport);
-    let cases: [(Change, &str); 26] = [
+    let cases: [(Change, &str); 30] = [
         (|_, seen| seen.whole = false, "its answer broke off"),
         (|host, _| host.etcd_device = "/dev/sdb".into(), "it has no disk /dev/sdb for etcd: ls -l /dev/disk/by-id"),
         (
@@ -92,6 +92,28 @@ fn each_fault_is_found_and_nothing_besides() {
             |_, seen| seen.lacks = vec!["conntrack".into(), "ip".into(), "ss".into()],
             "it lacks conntrack, ip, ss: install conntrack iproute2",
         ),
+        (
+            |_, seen| {
+                seen.os_release = "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n".into();
+                seen.lacks = vec!["conntrack".into(), "ip".into(), "iptables".into()];
+            },
+            "it lacks conntrack, ip, iptables: install conntrack-tools iproute iptables-nft",
+        ),
+        (
+            |_, seen| {
+                seen.os_release = "ID=flatcar\nID_LIKE=coreos\n".into();
+                seen.lacks = vec!["conntrack".into()];
+            },
+            "it lacks conntrack: its image has no packages; take another image",
+        ),
+        (
+            |_, seen| {
+                seen.os_release = "ID=\"opensuse-leap\"\nPRETTY_NAME=\"openSUSE Leap 15.6\"\n".into();
+                seen.lacks = vec!["conntrack".into()];
+            },
+            "it runs openSUSE Leap 15.6, which is of no family that turnup knows: Debian, Ubuntu and their like; Fedora",
+        ),
+        (|_, seen| seen.os_release = "ID=fedora\nVARIANT_ID=coreos\n".into(), ""),
         (|_, seen| seen.machine_id.clear(), "it has no machine-id"),
         (|_, seen| seen.disk_free_kib = Some(2 * GIB), "2.0 GiB are free on /var"),
         (|_, seen| seen.disk_free_kib = None, "does not tell how much is free"),

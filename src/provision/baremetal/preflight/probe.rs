@@ -11,7 +11,7 @@ pub(in crate::provision::baremetal) const SCRIPT: &str = r#"PATH=$PATH:/usr/sbin
 export PATH LC_ALL
 echo "clock $(date +%s.%N)"
 echo "kernel $(uname -s) $(uname -r) $(uname -m)"
-sed -n 's/^PRETTY_NAME=/os /p' /etc/os-release
+sed -n 's/^/release /p' /etc/os-release
 [ ! -d /run/systemd/system ] || echo "systemd $(systemctl --version | head -n 1 | cut -d ' ' -f 2)"
 [ ! -e /run/systemd/container ] || echo "container yes"
 if [ -f /sys/fs/cgroup/cgroup.controllers ]; then echo "cgroup 2"; elif [ -d /sys/fs/cgroup/memory ]; then echo "cgroup 1"; fi
@@ -50,7 +50,8 @@ pub(in crate::provision::baremetal) struct HostReport {
     pub(in crate::provision::baremetal) system: String,
     pub(in crate::provision::baremetal) release: String,
     pub(in crate::provision::baremetal) arch: String,
-    pub(in crate::provision::baremetal) os: String,
+    /// Its `/etc/os-release`.
+    pub(in crate::provision::baremetal) os_release: String,
     /// systemd's version; none where it is not the init.
     pub(in crate::provision::baremetal) systemd: Option<u32>,
     pub(in crate::provision::baremetal) container: bool,
@@ -108,7 +109,7 @@ impl HostReport {
         match name {
             "clock" => self.clock = compare_clock(rest, asked),
             "kernel" => [self.system, self.release, self.arch] = [word(0), word(1), word(2)].map(str::to_owned),
-            "os" => rest.trim_matches('"').clone_into(&mut self.os),
+            "release" => self.os_release.extend([rest, "\n"]),
             "systemd" => {
                 let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
                 self.systemd = digits.parse().ok();
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     const SAID: &str = "Welcome to this machine\nclock 1000.500000000\nkernel Linux 6.1.0-13-amd64 x86_64\n\
-        os \"Debian GNU/Linux 12 (bookworm)\"\nsystemd 252\ncgroup 2\nmachine-id 0123abc\nproduct-uuid 4C4C-AB\n\
+        release PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nrelease ID=debian\nsystemd 252\ncgroup 2\nmachine-id 0123abc\nproduct-uuid 4C4C-AB\n\
         disk /dev/sda1 41152736 9262108 29977396 24% /\nmemory MemTotal:  4032124 kB\nswap yes\n\
         mac eth0 52:54:00:AA:00:01\nmac lo 00:00:00:00:00:00\n\
         address 1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n\
@@ -209,7 +210,8 @@ mod tests {
             (seen.system.as_str(), seen.release.as_str(), seen.arch.as_str()),
             ("Linux", "6.1.0-13-amd64", "x86_64")
         );
-        assert_eq!((seen.os.as_str(), seen.systemd, seen.cgroup), ("Debian GNU/Linux 12 (bookworm)", Some(252), 2));
+        let os_release = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n";
+        assert_eq!((seen.os_release.as_str(), seen.systemd, seen.cgroup), (os_release, Some(252), 2));
         assert_eq!((seen.disk_free_kib, seen.memory_kib), (Some(29_977_396), Some(4_032_124)));
         assert!(seen.swap && seen.taken && seen.whole && !seen.container);
         assert_eq!(seen.mac_of("192.0.2.11"), Some("52:54:00:aa:00:01"));

@@ -1,0 +1,164 @@
+//! Settings whose effect shows in nothing that is rendered, each given by its name: what hosts are
+//! told of the store of backups, how long the phase may take, whose authority signs, what comes
+//! before a change.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::pki::{Authority, Leaf, Pki};
+use super::rolling_update::RollingUpdate;
+use super::{backup_store, steps};
+use crate::change::{Change, Verb};
+use crate::cluster::Cluster;
+use crate::config::{Settings, TreeSource};
+use crate::state::Store;
+
+const INVENTORY: &str = r#"{
+    "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
+    "api": {"host": "10.117.0.10", "port": 6443},
+    "hosts": [{"name": "cp", "role": "control-plane", "address": "10.117.0.10", "instance": "a",
+        "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}]}"#;
+
+fn cluster(dir: &Path, changes: &[(&str, &str)]) -> Cluster {
+    let source = TreeSource::embedded();
+    let mut settings = Settings::defaults(&source).unwrap();
+    settings.set_all(changes).unwrap();
+    let mut cluster = Cluster::open(&settings, source, &dir.join("state")).unwrap();
+    dir.clone_into(&mut cluster.work_dir);
+    cluster
+}
+
+#[test]
+fn hosts_are_told_of_the_store_what_the_settings_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = "access_key_id = AK\nsecret_access_key = SK\n";
+    fs_err::write(dir.path().join("s3.key"), key).unwrap();
+    fs_err::set_permissions(dir.path().join("s3.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let authority = rcgen::generate_simple_self_signed(["minio.example.com".to_owned()]).unwrap().cert.pem();
+    fs_err::write(dir.path().join("ca.crt"), &authority).unwrap();
+    let base = [
+        ("phase2.backup.store", "s3"),
+        ("phase2.backup.s3.endpoint", "https://minio.example.com"),
+        ("phase2.backup.s3.bucket", "backups"),
+        ("phase2.backup.s3.region", "eu-central-1"),
+        ("phase2.backup.s3.credentials_file", "s3.key"),
+    ];
+    let told = |changes: &[(&str, &str)]| -> Value {
+        let cluster = cluster(dir.path(), &[&base, changes].concat());
+        told_by(&cluster)
+    };
+    let usual = told(&[]);
+    for (field, value) in [
+        ("endpoint", json!("https://minio.example.com")),
+        ("bucket", json!("backups")),
+        ("region", json!("eu-central-1")),
+        ("access_key", json!("AK")),
+        ("secret_key", json!("SK")),
+    ] {
+        assert_eq!(usual[field], value, "{field}");
+    }
+    for (setting, text, field, value) in [
+        ("phase2.backup.s3.prefix", "etcd/a", "prefix", json!("etcd/a/")),
+        ("phase2.backup.s3.path_style", "y", "path_style", json!(true)),
+        ("phase2.backup.s3.ca_file", "ca.crt", "authority", json!(authority)),
+    ] {
+        let mut expected = usual.clone();
+        assert_ne!(expected[field], value, "{setting} is flipped");
+        expected[field] = value;
+        assert_eq!(told(&[(setting, text)]), expected, "{setting}");
+    }
+}
+
+/// The bucket or the container, whatever kind it is.
+fn told_by(cluster: &Cluster) -> Value {
+    let store: Value = serde_json::from_str(&backup_store::read(cluster).unwrap().unwrap()).unwrap();
+    let inner = store.as_object().unwrap().values().find(|value| value.is_object()).cloned();
+    inner.unwrap_or(store)
+}
+
+#[test]
+fn hosts_are_told_of_the_container_what_the_settings_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let owner_alone: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs_err::write(dir.path().join("azure.key"), "account_key = YQ==\n").unwrap();
+    fs_err::set_permissions(dir.path().join("azure.key"), owner_alone).unwrap();
+    let authority = rcgen::generate_simple_self_signed(["a.example.com".to_owned()]).unwrap().cert.pem();
+    fs_err::write(dir.path().join("ca.crt"), &authority).unwrap();
+    let base = [
+        ("phase2.backup.store", "azure"),
+        ("phase2.backup.azure.account", "mybackups"),
+        ("phase2.backup.azure.container", "etcd"),
+        ("phase2.backup.azure.credentials_file", "azure.key"),
+    ];
+    let told = |changes: &[(&str, &str)]| told_by(&cluster(dir.path(), &[&base, changes].concat()));
+    let usual = told(&[]);
+    assert_eq!([&usual["account"], &usual["container"], &usual["account_key"]], ["mybackups", "etcd", "YQ=="]);
+    for (setting, text, field, value) in [
+        ("phase2.backup.azure.prefix", "prod", "prefix", json!("prod/")),
+        ("phase2.backup.azure.endpoint", "https://a.example.com", "endpoint", json!("https://a.example.com")),
+        ("phase2.backup.azure.ca_file", "ca.crt", "authority", json!(authority)),
+    ] {
+        let mut expected = usual.clone();
+        assert_ne!(expected[field], value, "{setting} is flipped");
+        expected[field] = value;
+        assert_eq!(told(&[(setting, text)]), expected, "{setting}");
+    }
+}
+
+#[test]
+fn the_phase_takes_no_longer_and_does_no_more_at_once_than_the_settings_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let phase = |changes: &[(&str, &str)]| {
+        let cluster = cluster(dir.path(), changes);
+        cluster.store.create_dir("outputs").unwrap();
+        cluster.store.write_file("outputs/provision.json", INVENTORY.as_bytes(), 0o600).unwrap();
+        steps::phase(&Arc::new(cluster)).unwrap()
+    };
+    let limits =
+        phase(&[("phase2.timeout", "50m"), ("phase2.host_timeout", "11m"), ("phase2.parallel_hosts", "3")]).limits;
+    assert_eq!(limits.phase, Some((Duration::from_mins(50), "phase2.timeout")));
+    assert_eq!(limits.host, Some((Duration::from_mins(11), "phase2.host_timeout")));
+    assert_eq!(limits.parallel, Some(3));
+    let takes_backup = |value: &str| {
+        let changes = [("phase2.backup.store", "host"), ("phase2.backup.before_change", value)];
+        phase(&changes).manifest.steps.iter().any(|step| step.name == "backup")
+    };
+    assert!(takes_backup("y") && !takes_backup("n"));
+}
+
+#[test]
+fn pods_leave_a_node_before_a_change_where_the_settings_say_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let change = || [Change::new(Verb::Restart, "service", "containerd.service")];
+    let drains = |changes: &[(&str, &str)]| {
+        let update = cluster(dir.path(), changes).settings.update;
+        RollingUpdate::new(&update).preview("w0", &change()).is_some()
+    };
+    assert!(drains(&[]) && !drains(&[("phase2.update.drain", "n")]));
+}
+
+#[test]
+fn the_authority_of_the_settings_signs() {
+    let dir = tempfile::tempdir().unwrap();
+    let other = Store::open(dir.path().join("other")).unwrap();
+    let own = Pki::new(&other);
+    own.ensure_authority(Authority::Cluster, "corporation").unwrap();
+    for ending in ["crt", "key"] {
+        let file = dir.path().join(format!("own.{ending}"));
+        fs_err::write(&file, own.text("ca", ending).unwrap()).unwrap();
+        fs_err::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+    let changes = [("phase2.pki.ca_cert_file", "own.crt"), ("phase2.pki.ca_key_file", "own.key")];
+    let cluster = cluster(dir.path(), &changes);
+    let pki = Pki::of(&cluster);
+    pki.ensure_authority(Authority::Cluster, "kubernetes").unwrap();
+    assert_eq!(pki.text("ca", "crt").unwrap(), own.text("ca", "crt").unwrap());
+    assert!(pki.ensure_leaf(&Leaf::client("admin", Authority::Cluster, "admin", None)).unwrap());
+    let (_, pem) = x509_parser::pem::parse_x509_pem(pki.text("admin", "crt").unwrap().as_bytes()).unwrap();
+    assert!(pem.parse_x509().unwrap().issuer().to_string().contains("corporation"));
+}
