@@ -212,8 +212,7 @@ impl<'a> Search<'a> {
         self.try_together(&others);
     }
 
-    /// Those of these settings that an error is about, by themselves or beside others, or else those
-    /// nearest to it in the menus.
+    /// Those of these settings that an error is about, or else those nearest to it in the menus.
     fn find_refused(&self, trials: &[Trial], found: &Result<Option<BTreeSet<Way>>>) -> BTreeSet<String> {
         let refused = match found {
             Ok(_) => self.settings.find_wrong(&pairs(trials)),
