@@ -165,6 +165,7 @@ fn without_a_dead_one(site: &Site, list: &Value) {
 }
 
 #[test]
+#[ignore = "some minutes: make test-heal"]
 fn three_control_planes_survive_lost_members() {
     let Some((site, list)) = prepare() else { return };
     let before = look(&site, HOSTS[1].1);

@@ -179,7 +179,7 @@ fn cluster_rotate_every_keyset() {
     let stopped = site.fails(4, &["keyset", "rotate", "kubernetes-ca"]);
     // Pods of others alone are left; those of the addons know both authorities.
     assert!(stopped.err.contains("started before: default: deployment/shop (2 pods)"), "{stopped}");
-    assert!(!stopped.err.contains("kube-system"), "{stopped}");
+    assert!(!stopped.err.contains("started before: kube-system"), "{stopped}");
     addons_have_mark(&site, "1,2");
     let stopped = site.fails(4, &["keyset", "rotate", "kubernetes-ca", "--confirmed"]);
     assert!(stopped.err.contains("nothing outside uses a kubeconfig that was issued before"), "{stopped}");
