@@ -31,9 +31,13 @@ fn render_from(source: &TreeSource, change: impl FnOnce(&mut ClusterSettings)) -
     let mut settings =
         ClusterSettings::read(&Settings::defaults(source).unwrap(), std::path::Path::new("/work")).unwrap();
     change(&mut settings);
+    render_with(source, &settings, "")
+}
+
+fn render_with(source: &TreeSource, settings: &ClusterSettings, authorities: &str) -> Result<Vec<Rendered>> {
     let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
-    TemplateValues { source, settings: &settings, api: &api, image: &image, authorities: "" }.render()
+    TemplateValues { source, settings, api: &api, image: &image, authorities }.render()
 }
 
 /// One manifest, with these settings.
@@ -42,10 +46,7 @@ fn render_set(addon: &str, pairs: &[(&str, &str)]) -> Result<String> {
     let mut settings = Settings::defaults(&source).unwrap();
     settings.set_all(pairs).unwrap();
     let typed = ClusterSettings::read(&settings, std::path::Path::new("/work")).unwrap();
-    let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
-    let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
-    let manifests =
-        TemplateValues { source: &source, settings: &typed, api: &api, image: &image, authorities: "" }.render()?;
+    let manifests = render_with(&source, &typed, "")?;
     Ok(manifests.into_iter().find(|manifest| manifest.name == addon).unwrap().text)
 }
 
@@ -58,11 +59,7 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
         settings.set(&switch, "y").unwrap();
     }
     let settings = ClusterSettings::read(&settings, std::path::Path::new("/work")).unwrap();
-    let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
-    let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
-    let with = |authorities: &str| {
-        TemplateValues { source: &source, settings: &settings, api: &api, image: &image, authorities }.render().unwrap()
-    };
+    let with = |authorities: &str| render_with(&source, &settings, authorities).unwrap();
     let lines = |text: &str| -> BTreeSet<String> {
         text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.contains("turnup.dev/hash")).collect()
     };

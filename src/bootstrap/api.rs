@@ -31,6 +31,11 @@ pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
     Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
 }
 
+/// Whether a pod has come to its end and runs no more.
+pub(super) fn has_ended(pod: &Value) -> bool {
+    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+}
+
 /// The longest that one call may take. It asks the server to answer within 20 s; a kubectl that
 /// hangs for another reason must not hang us.
 const LIMIT: Duration = Duration::from_mins(2);

@@ -100,9 +100,12 @@ impl Assets {
 
     /// An error when one of the user's own files is one that turnup writes itself.
     pub(super) fn require_own_places(&self, node_config: &NodeConfig) -> Result<()> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
         let places = self.places_of_turnup(node_config);
         for file in &self.files {
-            if places.iter().any(|place| *place == file.path) {
+            if places.contains(&file.path) {
                 return Err(Error::config(format!("{FILES}: turnup writes {} itself", file.path))
                     .hint("leave that file out; what it should say may have a setting: turnup config list"));
             }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 
-use super::api::Kubectl;
+use super::api::{Kubectl, has_ended};
 
 /// Where the authorities are in every namespace, for its pods.
 pub const CONFIG_MAP: &str = "kube-root-ca.crt";
@@ -72,11 +72,10 @@ fn judge(pods: &Value, written: &BTreeMap<&str, Timestamp>) -> Vec<AuthorityHold
     let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
     for pod in pods["items"].as_array().into_iter().flatten() {
         let metadata = &pod["metadata"];
-        let is_over = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
         let namespace = metadata["namespace"].as_str().unwrap_or_default();
         let start = metadata["creationTimestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
         let is_before = written.get(namespace).zip(start).is_some_and(|(written, start)| start < *written);
-        if is_before && !is_over && mounts_authorities(pod) {
+        if is_before && !has_ended(pod) && mounts_authorities(pod) {
             *found.entry((namespace.to_owned(), owner(pod))).or_default() += 1;
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::error::{Class, Error, Result};
 use crate::phase::Cx;
 
-use super::api::Kubectl;
+use super::api::{Kubectl, has_ended};
 use super::condition::is_ready;
 
 /// Says that turnup cordoned the Node, and will uncordon it.
@@ -100,9 +100,8 @@ fn list_movable(pods: &Value) -> Vec<String> {
     let stays = |pod: &Value| {
         let metadata = &pod["metadata"];
         let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-        let is_over = ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase);
         let is_probe = metadata["labels"][PROBE].is_string();
-        is_over || is_probe || owners.any(|owner| owner["kind"] == "DaemonSet" || owner["kind"] == "Node")
+        has_ended(pod) || is_probe || owners.any(|owner| owner["kind"] == "DaemonSet" || owner["kind"] == "Node")
     };
     let name = |pod: &Value| {
         let part = |key: &str| pod["metadata"][key].as_str().unwrap_or_default().to_owned();

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
 
-use super::api::kubectl;
+use super::api::{has_ended, kubectl};
 
 /// What a pod gets that asks for no other life (`BoundServiceAccountToken` of Kubernetes).
 const USUAL: SignedDuration = SignedDuration::from_hours(1);
@@ -62,7 +62,7 @@ fn named(error: Error, names: impl ExactSizeIterator<Item = String>) -> Error {
 /// The pods that may still use a token of before `signs`, each with the time until which.
 fn find_pods(list: &Value, signs: Timestamp, now: Timestamp) -> Vec<(Timestamp, String)> {
     let items = list["items"].as_array().into_iter().flatten();
-    let alive = items.filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")));
+    let alive = items.filter(|pod| !has_ended(pod));
     let of_before = alive.filter(|pod| {
         let start: Option<Timestamp> = pod["metadata"]["creationTimestamp"].as_str().and_then(|at| at.parse().ok());
         start.is_none_or(|start| start < signs + SLACK)

@@ -18,10 +18,7 @@ const KNOWN: &str = "Debian, Ubuntu and their like; Fedora, Rocky and their like
 impl SystemFamily {
     /// The family by the text of `/etc/os-release`; why not, where turnup knows none.
     pub fn of_release(text: &str) -> Result<Self, String> {
-        let value = |key: &str| {
-            let line = text.lines().rev().find_map(|line| line.trim_start().strip_prefix(key)?.strip_prefix('='));
-            line.unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
-        };
+        let value = |key: &str| release_value(text, key);
         let (id, like) = (value("ID"), value("ID_LIKE"));
         if id == "flatcar" || like == "coreos" || value("VARIANT_ID") == "coreos" {
             return Ok(Self::Image);
@@ -60,6 +57,12 @@ impl SystemFamily {
         names.dedup();
         (self != Self::Image).then(|| names.join(" "))
     }
+}
+
+/// What `/etc/os-release` says under this name; empty where it does not.
+pub(crate) fn release_value(text: &str, key: &str) -> String {
+    let line = text.lines().rev().find_map(|line| line.trim_start().strip_prefix(key)?.strip_prefix('='));
+    line.unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
 }
 
 /// `/etc/os-release` of systems, shortened to what tells them apart.

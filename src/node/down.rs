@@ -238,11 +238,8 @@ impl Down<'_> {
         for (path, before, is_own) in directories {
             match before {
                 None if path != DIR && fs_err::remove_dir(path).is_ok() => self.removed(path)?,
-                // Where a user has led it elsewhere meanwhile, nothing is left to be put back.
-                Some((mode, user, group)) if is_own && attributes::open_directory(Path::new(path)).is_ok() => {
-                    attributes::ensure_directory(Path::new(path), mode, (user, group))?;
-                }
-                Some((mode, user, group)) if !is_own && Path::new(path).is_dir() => {
+                Some(_) if is_own => drop(restore::put_attributes_back(path, before)?),
+                Some((mode, user, group)) if Path::new(path).is_dir() => {
                     attributes::ensure(Path::new(path), mode, (user, group))?;
                 }
                 _ => {}

@@ -9,7 +9,7 @@ use x509_parser::time::ASN1Time;
 
 use crate::document::{Document, Fields};
 use crate::error::{Context as _, Error, Result};
-use crate::inventory::system::SystemFamily;
+use crate::inventory::system::{SystemFamily, release_value};
 
 use super::firewall;
 use super::node_config::HOST_FILE;
@@ -77,13 +77,13 @@ impl Facts {
     pub fn read() -> Result<Self> {
         let os = fs_err::read_to_string("/etc/os-release").unwrap_or_default();
         require_known(&os, Path::new(HOST_FILE).exists())?;
-        let pretty = os.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).unwrap_or("unknown");
+        let pretty = Some(release_value(&os, "PRETTY_NAME")).filter(|name| !name.is_empty());
         let status = fs_err::read_to_string("/proc/self/status")?;
         let memory = fs_err::read_to_string("/proc/meminfo")?;
         let uname = rustix::system::uname();
         Ok(Self {
             schema: Self::SCHEMA.into(),
-            os: pretty.trim_matches('"').to_owned(),
+            os: pretty.unwrap_or_else(|| "unknown".to_owned()),
             kernel: uname.release().to_string_lossy().into_owned(),
             arch: uname.machine().to_string_lossy().into_owned(),
             cgroup: if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() { 2 } else { 1 },

@@ -78,13 +78,17 @@ pub(super) fn put_directory_back(
     if is_made && fs_err::remove_dir(path).is_ok() {
         return tell(format!("removed {path}"));
     }
+    if put_attributes_back(path, before)? { tell(format!("put back the mode and owner of {path}")) } else { Ok(()) }
+}
+
+/// The mode and owner that a directory of the user's had; whether they were others. Where a user
+/// has led it elsewhere meanwhile, nothing is left to be put back.
+pub(super) fn put_attributes_back(path: &str, before: FoundDirectory) -> Result<bool> {
     match before {
-        // Where a user has led it elsewhere meanwhile, nothing is left to be put back.
         Some((mode, user, group)) if attributes::open_directory(Path::new(path)).is_ok() => {
-            let changed = attributes::ensure_directory(Path::new(path), mode, (user, group))?;
-            if changed { tell(format!("put back the mode and owner of {path}")) } else { Ok(()) }
+            attributes::ensure_directory(Path::new(path), mode, (user, group))
         }
-        _ => Ok(()),
+        _ => Ok(false),
     }
 }
 

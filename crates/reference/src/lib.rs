@@ -27,6 +27,8 @@ mod tree;
 
 use std::fmt;
 use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
 
 pub use difference::{difference, values};
 pub use fork::{Fork, ForkTree};
@@ -73,6 +75,22 @@ pub fn or_skip<T>(what: Result<T, Missing>) -> Option<T> {
 pub fn say(text: &str) {
     // A closed standard error cannot be reported.
     let _closed = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Installs packages from an index with this program, `by` name. `what` are the packages.
+fn install(by: &str, program: &Path, args: &[&str], limit: Duration, what: &str) -> Result<(), Missing> {
+    let run = duct::cmd(program, args).stdin_null().stdout_null().stderr_capture().unchecked();
+    let handle = run.start().map_err(|error| Missing::new(error.to_string()))?;
+    let Some(output) = handle.wait_timeout(limit).unwrap() else {
+        handle.kill().unwrap();
+        return Err(Missing::new(format!("{by} takes too long: is there a way to the package index?")));
+    };
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last = said.lines().rfind(|line| line.starts_with("ERROR")).unwrap_or(said.trim());
+    Err(Missing::new(format!("{by} cannot install {what}: {last}")))
 }
 
 /// The program's path, or who brings it.

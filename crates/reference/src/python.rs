@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cache::Making;
-use crate::{Missing, program};
+use crate::{Missing, install, program};
 
 /// The versions that results were compared with.
 const PACKAGES: [&str; 3] = ["pytest==8.4.2", "kconfiglib==14.1.0", "jsonschema==4.25.1"];
@@ -36,19 +36,8 @@ impl Python {
         let program = program("python3")?;
         let packages = Making::begin()?.directory(&format!("python/{}", named.join("+")), |made| {
             let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--target"];
-            let args = pip.iter().copied().chain([made.to_str().unwrap()]).chain(named.iter().copied());
-            let run = duct::cmd("python3", args).stdin_null().stdout_null().stderr_capture().unchecked();
-            let handle = run.start().map_err(|error| Missing::new(error.to_string()))?;
-            let Some(output) = handle.wait_timeout(LIMIT).unwrap() else {
-                handle.kill().unwrap();
-                return Err(Missing::new("pip takes too long: is there a way to the package index?"));
-            };
-            if output.status.success() {
-                return Ok(());
-            }
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            let last = said.lines().rfind(|line| line.starts_with("ERROR")).unwrap_or(said.trim()).to_owned();
-            Err(Missing::new(format!("pip cannot install {}: {last}", named.join(" "))))
+            let args = [&pip[..], &[made.to_str().unwrap()], named].concat();
+            install("pip", &program, &args, LIMIT, &named.join(" "))
         })?;
         // What is called python3 may be a script that looks for one, which has no part in what is
         // measured.

@@ -141,9 +141,7 @@ impl BlobContainer {
         let (url, headers) = self.sign(request, Timestamp::now())?;
         let agent = self.connection().agent()?;
         let builder = if request.method == "DELETE" { agent.delete(url.as_str()) } else { agent.get(url.as_str()) };
-        let add =
-            |builder: ureq::RequestBuilder<_>, (name, value): &SignedHeader| builder.header(*name, value.as_str());
-        Ok(headers.iter().fold(builder, add).call())
+        Ok(with_headers(builder, &headers).call())
     }
 
     /// Copies this file there.
@@ -156,7 +154,7 @@ impl BlobContainer {
         let (url, headers) = self.sign(&request, Timestamp::now())?;
         let http = self.connection();
         let builder = http.agent()?.put(url.as_str()).header("content-length", length.to_string());
-        let builder = headers.iter().fold(builder, |builder, (name, value)| builder.header(*name, value.as_str()));
+        let builder = with_headers(builder, &headers);
         http.answer(&format!("copying {name}"), builder.send(ureq::SendBody::from_owned_reader(file))).map(drop)
     }
 
@@ -203,6 +201,10 @@ impl BlobContainer {
 
 /// A header that may be a secret.
 type SignedHeader = (&'static str, Zeroizing<String>);
+
+fn with_headers<B>(builder: ureq::RequestBuilder<B>, headers: &[SignedHeader]) -> ureq::RequestBuilder<B> {
+    headers.iter().fold(builder, |builder, (name, value)| builder.header(*name, value.as_str()))
+}
 
 /// The HMAC-SHA256 of a text with a key in base64, in base64.
 fn sign_text(key: &str, text: &str) -> Result<String> {

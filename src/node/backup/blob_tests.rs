@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
 
+use super::super::emulator::{Emulator, take_list_read_and_delete};
 use super::super::store::BackupStore;
 use super::*;
 use crate::http_server;
@@ -172,38 +172,26 @@ fn a_host_knows_by_the_fields_which_kind_of_store_it_was_told_of() {
     assert!(serde_json::from_str::<BackupStore>(r#"{"endpoint": "https://x", "account": "a"}"#).is_err());
 }
 
-/// The emulator, which ends with the test.
-struct Emulator {
-    server: duct::Handle,
-    endpoint: String,
+/// The emulator.
+struct Azurite {
+    emulator: Emulator,
     _data: tempfile::TempDir,
 }
 
-impl Drop for Emulator {
-    fn drop(&mut self) {
-        drop(self.server.kill());
-    }
-}
-
-impl Emulator {
+impl Azurite {
     fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (azurite, data) = (reference::Azurite::get().unwrap(), tempfile::tempdir().unwrap());
-        let words = ["--blobHost", "127.0.0.1", "--silent", "--disableTelemetry", "--blobPort"].map(str::to_owned);
-        let place = ["--location".to_owned(), data.path().display().to_string()];
-        let script = azurite.script().display().to_string();
-        let all = [script].into_iter().chain(words).chain([port.to_string()]).chain(place);
-        let server = duct::cmd(azurite.program(), all).stdout_null().stderr_null().unchecked().start().unwrap();
-        let since = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(since.elapsed().as_secs() < 60, "azurite does not listen");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Self { server, endpoint: format!("http://127.0.0.1:{port}/{ACCOUNT}"), _data: data }
+        let emulator = Emulator::start("azurite", |port| {
+            let words = ["--blobHost", "127.0.0.1", "--silent", "--disableTelemetry", "--blobPort", port, "--location"];
+            let words = words.map(std::ffi::OsString::from).into_iter().chain([data.path().into()]);
+            duct::cmd(azurite.program(), std::iter::once(azurite.script().into()).chain(words))
+        });
+        Self { emulator, _data: data }
     }
 
     fn store(&self, container: &str) -> BlobContainer {
-        BlobContainer { account: ACCOUNT.into(), container: container.into(), ..self::container(&self.endpoint) }
+        let endpoint = format!("http://127.0.0.1:{}/{ACCOUNT}", self.emulator.port);
+        BlobContainer { account: ACCOUNT.into(), container: container.into(), ..self::container(&endpoint) }
     }
 
     fn make_container(&self, name: &str) {
@@ -212,8 +200,7 @@ impl Emulator {
         let request = BlobRequest { method: "PUT", ..get(&path, &query) };
         let (url, headers) = store.sign(&request, Timestamp::now()).unwrap();
         let builder = store.connection().agent().unwrap().put(url.as_str());
-        let builder = headers.iter().fold(builder, |builder, (name, value)| builder.header(*name, value.as_str()));
-        assert_eq!(builder.send_empty().unwrap().status(), 201);
+        assert_eq!(with_headers(builder, &headers).send_empty().unwrap().status(), 201);
     }
 }
 
@@ -228,32 +215,17 @@ fn shared_access(container: &str, rights: &str, ends: &str) -> String {
 #[test]
 #[ignore = "needs azurite: make test-backup"]
 fn microsofts_emulator_accepts_what_is_signed_and_refuses_the_rest() {
-    let emulator = Emulator::start();
+    let emulator = Azurite::start();
     emulator.make_container("safe");
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("b");
-    let bytes: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
-    fs_err::write(&path, &bytes).unwrap();
     let sas = shared_access("safe", "rwdl", "2100-01-01T00:00:00Z");
     let keyed = emulator.store("safe");
     let lent = BlobContainer { account_key: String::new(), sas_token: sas, ..keyed.clone() };
     for store in [&keyed, &lent] {
-        for name in ["kube-1.tar", "kube-2.tar", "other-1.tar"] {
-            store.put(name, &path).unwrap();
-        }
-        let names = || -> Vec<String> { store.list("kube-").unwrap().into_iter().map(|one| one.name).collect() };
-        assert_eq!(names(), ["kube-1.tar", "kube-2.tar"]);
-        assert_eq!(store.list("kube-").unwrap()[0].bytes, 400_000);
-        let mut found = store.read_part("kube-1.tar", 0, 300_000).unwrap();
-        found.extend(store.read_part("kube-1.tar", 300_000, 300_000).unwrap());
-        assert_eq!(found, bytes);
-        assert!(store.read_part("kube-1.tar", 400_000, 10).unwrap().is_empty(), "behind its end");
-        store.delete("kube-1.tar").unwrap();
-        assert_eq!(names(), ["kube-2.tar"]);
-        let missing = store.read_part("kube-1.tar", 0, 10).unwrap_err().render();
+        let missing = take_list_read_and_delete(&BackupStore::Blob(store.clone()));
         assert!(missing.contains("BlobNotFound") && !missing.contains("sig="), "{missing}");
     }
-    let nowhere = emulator.store("nowhere").put("kube-1.tar", &path).unwrap_err().render();
+    let path = Path::new("Cargo.toml");
+    let nowhere = emulator.store("nowhere").put("kube-1.tar", path).unwrap_err().render();
     assert!(nowhere.contains("ContainerNotFound") && nowhere.contains("make the container"), "{nowhere}");
     let wrong = BlobContainer { account_key: STANDARD.encode("another"), ..keyed.clone() };
     assert!(wrong.list("").unwrap_err().render().contains("credentials_file"));
@@ -261,6 +233,6 @@ fn microsofts_emulator_accepts_what_is_signed_and_refuses_the_rest() {
     let ended = BlobContainer { sas_token: ended, ..lent.clone() };
     assert!(ended.list("").unwrap_err().render().contains("credentials_file"));
     let reads = BlobContainer { sas_token: shared_access("safe", "rl", "2100-01-01T00:00:00Z"), ..lent };
-    assert!(reads.put("kube-3.tar", &path).unwrap_err().render().contains("allow this key or SAS"));
+    assert!(reads.put("kube-3.tar", path).unwrap_err().render().contains("allow this key or SAS"));
     assert_eq!(reads.list("kube-").unwrap().len(), 1);
 }

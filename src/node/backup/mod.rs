@@ -549,6 +549,9 @@ fn same(path: &Path, expected: &(String, i64, u64), found: &(String, i64, u64)) 
 }
 
 #[cfg(test)]
+#[path = "emulator_tests.rs"]
+mod emulator;
+#[cfg(test)]
 mod store_tests;
 #[cfg(test)]
 mod tests;

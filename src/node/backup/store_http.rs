@@ -152,16 +152,17 @@ impl StoreConnection<'_> {
             let text = text.to_lowercase();
             ["certificate", "tls", "handshake"].iter().any(|word| text.contains(word))
         };
-        let wrong_certificate = self.words.wrong_certificate;
+        let wrong_certificate = || self.words.wrong_certificate.to_owned();
         let (why, hint) = match error {
-            ureq::Error::HostNotFound => ("its name is not known to DNS".to_owned(), self.words.endpoint),
-            ureq::Error::Rustls(why) => (format!("TLS: {why}"), wrong_certificate),
-            ureq::Error::Timeout(_) => ("it does not answer in time".to_owned(), OUT_OF_REACH),
-            ureq::Error::Io(why) if is_tls(&why.to_string()) => (why.to_string(), wrong_certificate),
-            ureq::Error::Io(why) => (why.to_string(), OUT_OF_REACH),
-            _ => ("the connection fails".to_owned(), OUT_OF_REACH),
+            ureq::Error::HostNotFound => {
+                ("its name is not known to DNS".to_owned(), format!("correct {}", self.words.endpoint))
+            }
+            ureq::Error::Rustls(why) => (format!("TLS: {why}"), wrong_certificate()),
+            ureq::Error::Timeout(_) => ("it does not answer in time".to_owned(), OUT_OF_REACH.to_owned()),
+            ureq::Error::Io(why) if is_tls(&why.to_string()) => (why.to_string(), wrong_certificate()),
+            ureq::Error::Io(why) => (why.to_string(), OUT_OF_REACH.to_owned()),
+            _ => ("the connection fails".to_owned(), OUT_OF_REACH.to_owned()),
         };
-        let hint = if hint == self.words.endpoint { format!("correct {hint}") } else { hint.to_owned() };
         Error::transient(format!("{what}: {} cannot be reached", self.place)).evidence(why).hint(hint)
     }
 

@@ -1,25 +1,19 @@
 //! A store that is moto's server, whose S3 is that which tests of other projects use.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::TcpListener;
+use std::time::Duration;
 
 use crate::cloud::Endpoints;
 use crate::http_server;
 
+use super::emulator::{Emulator, take_list_read_and_delete};
 use super::*;
 
-/// The server, which ends with the test.
+/// The server.
 struct Moto {
-    server: duct::Handle,
+    emulator: Emulator,
     scheme: &'static str,
-    port: u16,
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        drop(self.server.kill());
-    }
 }
 
 impl Moto {
@@ -28,19 +22,12 @@ impl Moto {
     }
 
     fn start_as(scheme: &'static str, words: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let python = reference::Python::with_moto().unwrap();
-        let port_word = port.to_string();
-        let own = ["-m", "moto.server", "-H", "127.0.0.1", "-p", &port_word];
-        let server = duct::cmd(python.program(), own.iter().chain(words));
-        let server = server.env("PYTHONPATH", python.packages());
-        let moto = Self { server: server.stdout_null().stderr_null().unchecked().start().unwrap(), scheme, port };
-        let since = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(since.elapsed().as_secs() < 60, "moto does not listen");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        moto
+        let emulator = Emulator::start("moto", |port| {
+            let own = ["-m", "moto.server", "-H", "127.0.0.1", "-p", port];
+            duct::cmd(python.program(), own.iter().chain(words)).env("PYTHONPATH", python.packages())
+        });
+        Self { emulator, scheme }
     }
 
     fn store(&self, bucket: &str) -> S3Bucket {
@@ -50,12 +37,12 @@ impl Moto {
             prefix: "etcd/".into(),
             path_style: true,
             secret_key: "do-not-show".into(),
-            ..store_of(&format!("{}://127.0.0.1:{}", self.scheme, self.port))
+            ..store_of(&format!("{}://127.0.0.1:{}", self.scheme, self.emulator.port))
         }
     }
 
     fn make_bucket(&self, name: &str) {
-        ureq::put(format!("http://127.0.0.1:{}/{name}", self.port)).send_empty().unwrap();
+        ureq::put(format!("http://127.0.0.1:{}/{name}", self.emulator.port)).send_empty().unwrap();
     }
 }
 
@@ -64,27 +51,12 @@ impl Moto {
 fn a_bucket_takes_lists_reads_and_deletes_what_is_ours() {
     let moto = Moto::start();
     moto.make_bucket("safe");
-    let (store, dir) = (moto.store("safe"), tempfile::tempdir().unwrap());
-    let path = dir.path().join("b");
-    let bytes: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
-    fs_err::write(&path, &bytes).unwrap();
-    for name in ["kube-1.tar", "kube-2.tar", "other-1.tar"] {
-        store.put(name, &path).unwrap();
-    }
-    let names = |begin: &str| -> Vec<String> { store.list(begin).unwrap().into_iter().map(|one| one.name).collect() };
-    assert_eq!(names("kube-"), ["kube-1.tar", "kube-2.tar"]);
-    assert_eq!(store.list("kube-").unwrap()[0].bytes, 400_000);
-    let mut found = store.read_part("kube-1.tar", 0, 300_000).unwrap();
-    found.extend(store.read_part("kube-1.tar", 300_000, 300_000).unwrap());
-    assert_eq!(found, bytes);
-    assert!(store.read_part("kube-1.tar", 400_000, 10).unwrap().is_empty(), "behind its end");
-    store.delete("kube-1.tar").unwrap();
-    assert_eq!(names("kube-"), ["kube-2.tar"]);
-    let missing = store.read_part("kube-1.tar", 0, 10).unwrap_err().render();
+    let store = BackupStore::S3(moto.store("safe"));
+    let missing = take_list_read_and_delete(&store);
     assert!(missing.contains("NoSuchKey"), "{missing}");
-    let nowhere = moto.store("nowhere").put("kube-1.tar", &path).unwrap_err().render();
+    let nowhere = moto.store("nowhere").put("kube-1.tar", Path::new("Cargo.toml")).unwrap_err().render();
     assert!(nowhere.contains("NoSuchBucket") && nowhere.contains("make the bucket"), "{nowhere}");
-    assert!(!format!("{:?}{missing}{nowhere}", BackupStore::S3(store.clone())).contains("do-not-show"));
+    assert!(!format!("{store:?}{missing}{nowhere}").contains("do-not-show"));
     assert!(!format!("{missing}{nowhere}").contains("X-Amz"), "no signed address is shown");
 }
 
