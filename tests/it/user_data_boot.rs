@@ -29,6 +29,12 @@ const NODE: &str = "pool-seven";
 /// debootstrap does not see which package has what python3-cryptography asks for.
 const PACKAGES: &str = "cloud-init,python3-cffi-backend";
 const MIRROR_PORT: u16 = 8098;
+/// Files of the user's own for workers: a directory, in it bytes that are no text, a link to them.
+const ASSETS: &str = r#"[
+    {"name": "link", "path": "/etc/own.bytes", "link": "/srv/own/bytes", "roles": ["worker"]},
+    {"name": "bytes", "path": "/srv/own/bytes", "base64": "/wA=", "mode": "0640", "owner_group": "adm", "roles": ["worker"]},
+    {"name": "own", "path": "/srv/own", "directory": true, "mode": "2750", "owner": "daemon", "roles": ["worker"]}
+]"#;
 const COLD_CACHE: Duration = Duration::from_mins(30);
 /// From the boot to a Node that is Ready, on a machine with other work.
 const JOIN: Duration = Duration::from_mins(5);
@@ -191,7 +197,8 @@ fn joins_by_its_user_data_alone(release: &str) {
     if Distribution::of(release) == Distribution::Ubuntu {
         cluster_systems::install_keyring(&site);
     }
-    site.ok(&["config", "set", &format!("phase1.local.open_ports={MIRROR_PORT}")]);
+    let assets = format!("phase2.host.file_assets={ASSETS}");
+    site.ok(&["config", "set", &format!("phase1.local.open_ports={MIRROR_PORT}"), &assets]);
     let made = site
         .start(&["artifacts", "rootfs", release, "--with", PACKAGES, "--mirror", mirror_of(release)])
         .wait(COLD_CACHE);
@@ -229,18 +236,22 @@ fn joins_by_its_user_data_alone(release: &str) {
     // A loss of power, and of kubelet's certificate: it joins again by what it was told at its
     // first boot. Its name is free.
     let (before, since) = (boot_id(&first), now());
-    site.in_host(HOST, "rm -r /var/lib/kubelet/pki && sync");
+    site.in_host(HOST, "rm -r /var/lib/kubelet/pki");
+    site.in_host(HOST, &format!("systemctl stop turnup-agent; {BREAK_ASSETS} && sync"));
     kill_process(site.leader(HOST).unwrap(), Signal::KILL).unwrap();
     site.kubectl(&["delete", "node", NODE]);
     local(&site, "start", &spec);
     let again = wait_until_ready(&site, &since);
     assert_eq!(boot_id(&again), before);
     site.in_host(HOST, "timeout 120 sh -c 'until systemctl is-active turnup-node; do sleep 1; done'");
-    // Nothing was left to be done but what lives in memory alone.
     site.in_host(
         HOST,
         "journalctl --no-pager -b -u turnup-node -o cat | tee --append /dev/stderr | grep -q '{\"done\":[0-9]*}'",
     );
+    its_own_files_are_there(&site);
+    for broken in ["/etc/own.bytes", "/srv/own/bytes"] {
+        site.in_host(HOST, &format!("journalctl --no-pager -b -u turnup-node -o cat | grep -q {broken}"));
+    }
 
     site.in_host(HOST, TOKEN_IS_GONE);
 
@@ -261,6 +272,19 @@ fn joins_by_its_user_data_alone(release: &str) {
     site.kubectl(&["delete", "clusterrolebinding", "turnup:csr-approver"]);
     assert!(site.ok(&["bootstrap"]).err.contains("the role bindings are missing"));
     site.ok(&["down", "--yes"]);
+}
+
+/// Another link, other bytes, another mode: what the next boot puts right.
+const BREAK_ASSETS: &str = "ln -sfn /etc/passwd /etc/own.bytes && echo a >/srv/own/bytes && chmod 777 /srv/own";
+
+/// The user's own directory, bytes and link, which came with the user data alone.
+fn its_own_files_are_there(site: &Site) {
+    site.in_host(
+        HOST,
+        "test \"$(stat --format='%a %U:%G' /srv/own /srv/own/bytes; readlink /etc/own.bytes; od -An -tx1 /etc/own.bytes)\" = \
+        \"2750 daemon:root\n640 root:adm\n/srv/own/bytes\n ff 00\"",
+    );
+    site.in_host("it-control-plane-0", "test ! -e /srv/own -a ! -e /etc/own.bytes");
 }
 
 /// The token file of kubelet has been removed.
@@ -356,6 +380,7 @@ fn looks_as_it_should(site: &Site) {
     site.in_host(HOST, modes);
     site.in_host(HOST, "timeout 120 sh -c 'until systemctl is-active turnup-node; do sleep 1; done'");
     site.in_host(HOST, TOKEN_IS_GONE);
+    its_own_files_are_there(site);
     site.in_host(
         HOST,
         "! grep -rlE 'BEGIN (EC |RSA )?PRIVATE KEY' /etc/kubernetes /var/lib/turnup/*.json /var/lib/cloud",
