@@ -76,6 +76,8 @@ mod teardown_policy;
 pub(crate) mod template;
 mod token;
 mod token_holders;
+#[cfg(test)]
+mod update_tests;
 pub mod user_data;
 pub mod user_kubeconfig;
 mod usual_facts;

@@ -10,21 +10,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::api::Kubectl;
 use super::pki::{Authority, Leaf, Pki};
 use super::rolling_update::RollingUpdate;
-use super::{backup_store, steps};
+use super::{backup_store, steps, token};
 use crate::change::{Change, Verb};
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::state::Store;
 
-const INVENTORY: &str = r#"{
+pub(super) const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
     "api": {"host": "10.117.0.10", "port": 6443},
     "hosts": [{"name": "cp", "role": "control-plane", "address": "10.117.0.10", "instance": "a",
         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}]}"#;
 
-fn cluster(dir: &Path, changes: &[(&str, &str)]) -> Cluster {
+pub(super) fn cluster(dir: &Path, changes: &[(&str, &str)]) -> Cluster {
     let source = TreeSource::embedded();
     let mut settings = Settings::defaults(&source).unwrap();
     settings.set_all(changes).unwrap();
@@ -143,6 +144,26 @@ fn pods_leave_a_node_before_a_change_where_the_settings_say_so() {
         RollingUpdate::new(&update).preview("w0", &change()).is_some()
     };
     assert!(drains(&[]) && !drains(&[("phase2.update.drain", "n")]));
+}
+
+/// A host's token lives as long as the settings say, in the object that the API gets.
+#[test]
+fn the_token_of_a_host_ends_when_the_settings_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let (program, object) = (dir.path().join("kubectl"), dir.path().join("object"));
+    let script = format!("#!/bin/sh\ncase \"$*\" in *create*) cat >'{}' ;; esac\n", object.display());
+    fs_err::write(&program, script).unwrap();
+    fs_err::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let kubectl = Kubectl::new(program, dir.path().join("kubeconfig"));
+    for (changes, minutes) in [(&[][..], 30), (&[("phase2.pki.token_lifetime", "45m")], 45)] {
+        let life = cluster(dir.path(), changes).settings.pki.token_lifetime;
+        let before = jiff::Timestamp::now();
+        token::create(&kubectl, "w0", life).unwrap();
+        let object: Value = serde_json::from_slice(&fs_err::read(&object).unwrap()).unwrap();
+        let end: jiff::Timestamp = object["stringData"]["expiration"].as_str().unwrap().parse().unwrap();
+        let left = end.as_second() - before.as_second();
+        assert!((minutes * 60 - 1..=minutes * 60 + 60).contains(&left), "{minutes}: {left} s");
+    }
 }
 
 #[test]
