@@ -141,6 +141,27 @@ fn bundle(place: &Path) -> Sources {
     Sources::new(vec![Source::Cache, Source::Bundle(Location::of_bundle(place))])
 }
 
+/// The mirror gives both artifacts where it comes first; where Go does, which cannot build them here,
+/// the mirror is not asked.
+#[test]
+fn sources_are_asked_in_the_order_of_the_settings() {
+    let scratch = Scratch::new();
+    write_lock(&scratch, 2);
+    let log = scratch.dir.path().join("go.log");
+    scratch.fake("go", &format!("#!/bin/sh\necho asked >>{}\nexit 1\n", log.display()));
+    let (url, seen) = flaky_mirror();
+    set(&scratch, &[&format!("phase2.artifacts.mirror={url}"), "phase2.artifacts.source=y"]);
+    for (order, from_mirror) in [("bundle,mirror,upstream,source", true), ("source,upstream,mirror,bundle", false)] {
+        let dir = format!("phase2.artifacts.cache_dir=cache-{from_mirror}");
+        set(&scratch, &[&format!("phase2.artifacts.order={order}"), &dir]);
+        seen.first_bytes.lock().unwrap().clear();
+        let made = turnup(&scratch, &["artifacts", "bundle", &format!("made-{from_mirror}")]);
+        assert_eq!(made.status.success(), from_mirror, "{order}: {}", stderr(&made));
+        assert_eq!(seen.first_bytes.lock().unwrap().len(), if from_mirror { 2 } else { 0 }, "{order}");
+        assert_eq!(log.exists(), !from_mirror, "{order}: whether Go was asked");
+    }
+}
+
 #[test]
 fn a_bundle_that_lacks_something_is_refused_with_all_that_it_lacks() {
     let scratch = Scratch::new();
