@@ -49,6 +49,7 @@ mod cluster_life;
 mod cluster_members;
 mod cluster_metrics;
 mod cluster_orphan;
+mod cluster_places;
 mod cluster_quota;
 mod cluster_reset;
 mod cluster_restore;
@@ -127,6 +128,7 @@ mod report_events;
 mod report_logs;
 #[cfg(feature = "test-fakes")]
 mod restore_cli;
+mod settings_flipped;
 mod settings_places;
 #[cfg(feature = "test-fakes")]
 #[path = "../fakes/simulation.rs"]

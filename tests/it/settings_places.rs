@@ -90,12 +90,13 @@ pub(crate) const OTHERWISE: &[(&str, &[&str])] = &[
             "phase2.backup.s3.credentials_file",
             "phase2.pki.ca_cert_file",
             "phase2.pki.ca_key_file",
+            "phase2.pki.token_lifetime",
             "phase2.timeout",
         ],
     ),
     ("src/bootstrap/certificate_tests.rs", &["phase2.pki.ca_lifetime", "phase2.pki.leaf_lifetime"]),
     ("tests/it/kubeconfig_cli.rs", &["phase2.kubeconfig.lifetime", "phase2.kubeconfig.max_lifetime"]),
-    ("tests/it/cluster_settings.rs", &["phase2.artifacts.preload_images", "phase2.pki.token_lifetime"]),
+    ("tests/it/settings_flipped.rs", &["phase2.artifacts.preload_images"]),
 ];
 
 /// Whether a setting of phase 2 has its effect shown by one of these tests.
