@@ -28,7 +28,6 @@ const HOST: &str = "it-pool-0";
 const NODE: &str = "pool-seven";
 /// debootstrap does not see which package has what python3-cryptography asks for.
 const PACKAGES: &str = "cloud-init,python3-cffi-backend";
-const MIRROR_PORT: u16 = 8098;
 /// Files of the user's own for workers: a directory, in it bytes that are no text, a link to them.
 const ASSETS: &str = r#"[
     {"name": "link", "path": "/etc/own.bytes", "link": "/srv/own/bytes", "roles": ["worker"]},
@@ -51,10 +50,10 @@ struct Mirror {
 }
 
 impl Mirror {
-    fn serve(dir: PathBuf, address: &str) -> Self {
+    fn serve(dir: PathBuf, address: &str, port: u16) -> Self {
         let (seen, lies, resumed) = (Arc::default(), Arc::default(), Arc::default());
         let shared = (Arc::clone(&seen), Arc::clone(&lies), Arc::clone(&resumed));
-        let url = http_server::serve((address, MIRROR_PORT), move |request, stream| {
+        let url = http_server::serve((address, port), move |request, stream| {
             answer(&request, stream, &dir, &shared.0, &shared.1, &shared.2)
         });
         Self { url, seen, lies, resumed }
@@ -174,14 +173,14 @@ fn local(site: &Site, verb: &str, spec: &Path) {
 
 #[test]
 fn a_host_joins_by_its_user_data_alone() {
-    joins_by_its_user_data_alone("bookworm");
+    joins_by_its_user_data_alone("bookworm", 8098);
 }
 
 /// The cloud-init of Ubuntu, which is what the machines of gce run by default.
 #[test]
 #[ignore = "make test-settings: the same on Ubuntu 24.04"]
 fn a_host_of_ubuntu_joins_by_its_user_data_alone() {
-    joins_by_its_user_data_alone("noble");
+    joins_by_its_user_data_alone("noble", 8097);
 }
 
 /// What the settings name as the mirror of a release.
@@ -192,20 +191,21 @@ fn mirror_of(release: &str) -> &'static str {
     }
 }
 
-fn joins_by_its_user_data_alone(release: &str) {
+/// Each with a port of its own: a server lives as long as the process with all tests.
+fn joins_by_its_user_data_alone(release: &str, port: u16) {
     let Some(site) = Site::of_cluster("userdata", "10.123.18.0/24", 0) else { return };
     if Distribution::of(release) == Distribution::Ubuntu {
         cluster_systems::install_keyring(&site);
     }
     let assets = format!("phase2.host.file_assets={ASSETS}");
-    site.ok(&["config", "set", &format!("phase1.local.open_ports={MIRROR_PORT}"), &assets]);
+    site.ok(&["config", "set", &format!("phase1.local.open_ports={port}"), &assets]);
     let made = site
         .start(&["artifacts", "rootfs", release, "--with", PACKAGES, "--mirror", mirror_of(release)])
         .wait(COLD_CACHE);
     assert_eq!(made.code, Some(0), "{made}");
     site.up();
     site.ok(&["artifacts", "export", "mirror"]);
-    let mirror = Mirror::serve(site.dir.join("mirror"), "10.123.18.1");
+    let mirror = Mirror::serve(site.dir.join("mirror"), "10.123.18.1", port);
     let ask = || {
         let like = ["--like", "it-control-plane-0", "--labels", "disk=fast"];
         let args = [&["user-data", "pool", "--artifacts-url", &mirror.url][..], &like].concat();
@@ -282,7 +282,7 @@ fn its_own_files_are_there(site: &Site) {
     site.in_host(
         HOST,
         "test \"$(stat --format='%a %U:%G' /srv/own /srv/own/bytes; readlink /etc/own.bytes; od -An -tx1 /etc/own.bytes)\" = \
-        \"2750 daemon:root\n640 root:adm\n/srv/own/bytes\n ff 00\"",
+        \"2750 daemon:daemon\n640 root:adm\n/srv/own/bytes\n ff 00\"",
     );
     site.in_host("it-control-plane-0", "test ! -e /srv/own -a ! -e /etc/own.bytes");
 }
