@@ -76,7 +76,8 @@ test-rest:
 	nice -n 5 cargo test --locked --workspace --all-features -- $(addprefix --skip ,$(HOSTS))
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash
-test-components: ## The tables of flags, fields and feature gates against the binaries of every pinned version, which it builds
+test-components: ## Tables of flags, fields and gates, and random configurations, against the programs of every pinned version, which it builds
+	cargo test --locked --all-features --lib -- --ignored own_parse_tests random_tests
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 components_of_every_version
 test-cis: ## The automated items of the CIS benchmark on real hosts and on what is rendered; needs root
 	cargo test --locked --all-features --test it -- cis:: cis_rules::

@@ -39,7 +39,7 @@ fn manifest(text: &str, reference: &Reference) -> Vec<String> {
         Ok(objects) => objects,
         Err(why) => return vec![why],
     };
-    let configs = objects.iter().filter_map(|(_, object)| object["data"]["config.conf"].as_str());
+    let configs = objects.iter().filter_map(|(_, object)| object["data"]["config.yaml"].as_str());
     configs.flat_map(|text| yaml(text).map_or_else(|why| vec![why], |value| config(&value, reference))).collect()
 }
 
@@ -188,6 +188,9 @@ fn what_a_component_would_refuse_is_found() {
     assert_eq!(found.len(), 4, "{found:?}");
     let command = ["/bin/etcd", "--name=a", "--nam=a", "--snapshot-count=many"].map(str::to_owned);
     assert_eq!(flags(&command, &reference).len(), 2);
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-proxy}\ndata:\n  config.yaml: |\n    \
+                    apiVersion: kubeproxy.config.k8s.io/v1alpha1\n    kind: KubeProxyConfiguration\n    moda: nftables\n";
+    assert_eq!(mistakes("addons/kube-proxy.yaml", manifest, &reference).len(), 1);
     let unit = "Type=simple\n[Service]\nExecStart=/bin/kubelet \\\n  --v=2 \\\n  # said\n  --w=2\nnonsense\n";
     assert_eq!(unit_text("kubelet.service", unit, &reference).len(), 3);
     assert_eq!(file_content("/etc/containerd/config.toml", &serde_json::json!({"text": "a = "}), &reference).len(), 1);

@@ -13,6 +13,8 @@ mod compare;
 mod dry_parse_tests;
 mod origin;
 #[cfg(test)]
+mod own_parse_tests;
+#[cfg(test)]
 mod random_tests;
 
 use std::collections::{BTreeMap, BTreeSet};

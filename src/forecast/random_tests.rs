@@ -3,10 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::own_parse_tests::Programs;
 use super::{Forecast, dry_parse_tests};
 use crate::component::Reference;
 use crate::config::format::Format;
@@ -139,6 +140,10 @@ struct Pool<'a> {
     targets: &'a [&'a str],
     /// Where files are made for settings that name some; those are not drawn where it is none.
     files: Option<&'a Path>,
+    /// The programs that are given what comes of it.
+    programs: Option<&'a Programs>,
+    /// Which settings are drawn.
+    is_drawn: fn(&str) -> bool,
 }
 
 impl Pool<'_> {
@@ -202,6 +207,9 @@ fn other_value(settings: &Settings, setting: &Setting, random: &mut Random) -> O
 fn draw(random: &mut Random, source: &TreeSource, pool: &Pool<'_>, wrong: &mut Vec<String>) -> Settings {
     let target = random.pick(pool.targets);
     let mut settings = base(target, source, pool.files);
+    if let Some(programs) = pool.programs {
+        settings.set("phase2.kubernetes_version", &random.pick(&programs.versions())).map(drop).unwrap();
+    }
     for _ in 0..random.below(20) {
         let list = settings.list();
         let is_file = |setting: &Setting| {
@@ -214,7 +222,7 @@ fn draw(random: &mut Random, source: &TreeSource, pool: &Pool<'_>, wrong: &mut V
         // What names a file is refused where there is none; the target is drawn above.
         let is_asked = |setting: &&Setting| {
             let is_drawn = setting.visible && setting.prompt.is_some() && setting.name != TARGET;
-            is_drawn && (pool.files.is_some() || !is_file(setting))
+            is_drawn && (pool.is_drawn)(&setting.name) && (pool.files.is_some() || !is_file(setting))
         };
         let mut asked: Vec<Setting> = list.iter().filter(is_asked).cloned().collect();
         // Files are few among so many.
@@ -239,7 +247,13 @@ fn draw(random: &mut Random, source: &TreeSource, pool: &Pool<'_>, wrong: &mut V
 
 /// Whether the configuration is right; what is wrong with what it becomes, or with how it is
 /// refused, is added to `wrong`.
-fn judge(settings: &Settings, source: &TreeSource, dir: &Path, wrong: &mut Vec<String>) -> bool {
+fn judge(
+    settings: &Settings,
+    source: &TreeSource,
+    dir: &Path,
+    programs: Option<&Programs>,
+    wrong: &mut Vec<String>,
+) -> bool {
     let mut problems = settings.check();
     problems.extend(settings.check_files(dir));
     if problems.iter().any(|problem| problem.level == ProblemLevel::Error) {
@@ -256,7 +270,10 @@ fn judge(settings: &Settings, source: &TreeSource, dir: &Path, wrong: &mut Vec<S
     for (path, bytes) in cluster.store.imagined_files() {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let shown = unknown::shown(&text);
-        wrong.extend(dry_parse_tests::mistakes(&path.to_string_lossy(), &shown, &reference));
+        let path = path.to_string_lossy();
+        wrong.extend(dry_parse_tests::mistakes(&path, &shown, &reference));
+        let version = &cluster.settings.kubernetes_version;
+        wrong.extend(programs.into_iter().flat_map(|programs| programs.mistakes(&path, &shown, version)));
     }
     true
 }
@@ -269,25 +286,126 @@ fn find_unexplained(settings: &Settings, error: &Error) -> Option<String> {
 
 #[test]
 fn a_random_configuration_is_refused_in_words_or_works() {
-    judge_all(CASES, RIGHT, &Pool { targets: &TARGETS, files: None });
+    judge_all(CASES, RIGHT, &Pool { targets: &TARGETS, files: None, programs: None, is_drawn: any });
 }
 
 #[test]
 fn so_is_one_whose_settings_name_files_and_a_module() {
     let files = tempfile::tempdir().unwrap();
-    judge_all(CASES_WITH_FILES, RIGHT_WITH_FILES, &Pool { targets: &TARGETS_WITH_FILES, files: Some(files.path()) });
+    let pool = Pool { targets: &TARGETS_WITH_FILES, files: Some(files.path()), programs: None, is_drawn: any };
+    judge_all(CASES_WITH_FILES, RIGHT_WITH_FILES, &pool);
+}
+
+#[test]
+#[ignore = "asks the programs themselves, of every version: make test-components"]
+fn the_programs_take_what_a_random_configuration_becomes() {
+    let programs = Programs::pinned();
+    judge_all(CASES, RIGHT, &Pool { targets: &TARGETS, files: None, programs: Some(&programs), is_drawn: any });
+}
+
+fn any(_: &str) -> bool {
+    true
+}
+
+/// What hosts of this machine can have, whatever the value: nothing that names another machine, and
+/// no sizes that a small machine may lack.
+fn is_for_this_machine(name: &str) -> bool {
+    const NOT: [&str; 11] = [
+        "_reserved",
+        "reserved_cpus",
+        "eviction_",
+        "cpu_manager",
+        "memory_manager",
+        "_request",
+        "swap",
+        "oidc_",
+        "kms",
+        "encryption_provider",
+        "network.interface",
+    ];
+    let parts = [
+        "apiserver.",
+        "controller_manager.",
+        "scheduler.",
+        "kubelet.",
+        "etcd.",
+        "security.",
+        "network.",
+        "pki.",
+        "update.",
+    ];
+    let names =
+        ["pod_cidr", "service_cidr", "cluster_domain", "api_port", "max_pods", "proxy_mode", "kubernetes_version"];
+    let Some(rest) = name.strip_prefix("phase2.") else { return false };
+    let is_in = parts.iter().any(|part| rest.starts_with(part)) || names.contains(&rest);
+    is_in && !NOT.iter().any(|part| rest.contains(part))
+}
+
+/// The sample that `cluster_random` brings up: each is right, and answers much.
+fn sample() -> Vec<(PathBuf, Settings)> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/random");
+    let mut files: Vec<PathBuf> = fs_err::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let read = |path: PathBuf| (path.clone(), Settings::load(&path, &TreeSource::embedded()).unwrap());
+    files.into_iter().map(read).collect()
+}
+
+/// How many settings have another value than their default.
+fn count_answers(settings: &Settings) -> usize {
+    let defaults = Settings::defaults(&TreeSource::embedded()).unwrap();
+    let defaults = defaults.list();
+    let is_other =
+        |setting: &&Setting| defaults.iter().any(|other| other.name == setting.name && other.value != setting.value);
+    settings.list().iter().filter(is_other).count()
+}
+
+#[test]
+fn the_sample_for_real_hosts_is_right() {
+    let (source, dir) = (TreeSource::embedded(), tempfile::tempdir().unwrap());
+    let all = sample();
+    assert!(all.len() >= 3);
+    for (path, settings) in all {
+        let mut wrong = Vec::new();
+        let is_right = judge(&settings, &source, dir.path(), None, &mut wrong);
+        assert!(is_right && wrong.is_empty(), "{}: {wrong:?}", path.display());
+        assert!(count_answers(&settings) >= 8, "{}: {}", path.display(), count_answers(&settings));
+    }
+}
+
+#[test]
+#[ignore = "writes the sample for real hosts again, from PROPTEST_RNG_SEED on"]
+fn draw_the_sample_for_real_hosts() {
+    let (source, dir) = (TreeSource::embedded(), tempfile::tempdir().unwrap());
+    let pool = Pool { targets: &["local"], files: None, programs: None, is_drawn: is_for_this_machine };
+    let mut drawn = 0;
+    for case in 0.. {
+        let settings = draw(&mut Random(seed() + case), &source, &pool, &mut Vec::new());
+        if count_answers(&settings) >= 8 && judge(&settings, &source, dir.path(), None, &mut Vec::new()) {
+            drawn += 1;
+            let file = format!("tests/it/random/{drawn}.json");
+            let text = serde_json::to_string_pretty(&settings.minimal()).unwrap() + "\n";
+            fs_err::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), text).unwrap();
+        }
+        if drawn == 4 {
+            return;
+        }
+    }
 }
 
 /// `PROPTEST_RNG_SEED` draws others.
+fn seed() -> u64 {
+    std::env::var("PROPTEST_RNG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
+
 fn judge_all(cases: u64, least: usize, pool: &Pool<'_>) {
-    let seed = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed = seed();
     let (source, dir) = (TreeSource::embedded(), tempfile::tempdir().unwrap());
     let (mut right, mut failures) = (0, Vec::new());
     for case in 0..cases {
         let mut random = Random(seed + case);
         let mut wrong = Vec::new();
         let settings = draw(&mut random, &source, pool, &mut wrong);
-        match catch_unwind(AssertUnwindSafe(|| judge(&settings, &source, dir.path(), &mut wrong))) {
+        match catch_unwind(AssertUnwindSafe(|| judge(&settings, &source, dir.path(), pool.programs, &mut wrong))) {
             Ok(is_right) => right += usize::from(is_right),
             Err(_) => wrong.push("it panicked".to_owned()),
         }

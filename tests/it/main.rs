@@ -51,6 +51,7 @@ mod cluster_metrics;
 mod cluster_orphan;
 mod cluster_places;
 mod cluster_quota;
+mod cluster_random;
 mod cluster_reset;
 mod cluster_restore;
 mod cluster_rotate;
