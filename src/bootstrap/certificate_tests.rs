@@ -65,3 +65,18 @@ fn certificates_and_authorities_live_as_long_as_the_settings_say() {
     });
     assert_eq!(days, 1095);
 }
+
+/// A host whose clock is behind by less than an hour takes what was just made.
+#[test]
+fn a_new_certificate_is_valid_for_a_clock_that_is_behind() {
+    let age = with_configs(&[], |configs| {
+        let pki = Pki::of(configs.cluster);
+        let since = ["ca", "apiserver-cp"].map(|file| {
+            let pem = pki.text(file, "crt").unwrap();
+            let (_, pem) = parse_x509_pem(pem.as_bytes()).unwrap();
+            pem.parse_x509().unwrap().validity().not_before.timestamp()
+        });
+        since.map(|since| jiff::Timestamp::now().as_second() - since)
+    });
+    assert!(age.iter().all(|seconds| (3600..3900).contains(seconds)), "{age:?}");
+}

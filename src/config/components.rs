@@ -33,6 +33,50 @@ const KEPT_PLUGINS: [(&str, &str); 5] = [
     ("ServiceAccount", "pods could then reach no API"),
 ];
 
+/// Kernel parameters of which each pod has its own, and the beginnings of such names
+/// (<https://kubernetes.io/docs/tasks/administer-cluster/sysctl-cluster/>).
+const OF_PODS: [&str; 10] = [
+    "kernel.sem",
+    "kernel.shm",
+    "kernel.shmall",
+    "kernel.shmmax",
+    "kernel.shmmni",
+    "kernel.shm_rmid_forced",
+    "kernel.msg",
+    "kernel.msgmax",
+    "kernel.msgmnb",
+    "kernel.msgmni",
+];
+const OF_PODS_BELOW: [&str; 2] = ["net.", "fs.mqueue."];
+/// What `--runtime-config` knows besides groups with a version.
+const API_LEVELS: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
+/// The groups of the API.
+const API_GROUPS: [&str; 23] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
 /// Everything that is wrong with the settings of components.
 pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = check_signals(facts);
@@ -51,6 +95,8 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems.extend(check_pulls(facts));
     problems.extend(check_exemptions(facts));
     problems.extend(check_elections(facts));
+    problems.extend(check_unsafe_sysctls(facts));
+    problems.extend(check_api_versions(facts));
     problems
 }
 
@@ -293,6 +339,56 @@ fn check_enabled(facts: &Values<'_, '_>) -> Option<Problem> {
     Some(Problem::of(name, format!("{plugin} needs a configuration, which no setting gives it")))
 }
 
+/// kubelet does not start with a parameter that is not known to be a pod's own.
+fn check_unsafe_sysctls(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.kubelet.allowed_unsafe_sysctls";
+    let all = words(facts.text(name)?);
+    let is_of_pods = |pattern: &str| {
+        // As kubelet does, which takes a slash for a dot.
+        let start = pattern.split('*').next().unwrap_or_default().replace('/', ".");
+        OF_PODS.contains(&start.as_str()) || OF_PODS_BELOW.iter().any(|below| start.starts_with(below))
+    };
+    let wrong = all.iter().find(|pattern| !is_of_pods(pattern))?;
+    let near = suggestion(wrong, OF_PODS.into_iter());
+    let why = format!(
+        "kubelet knows no `{wrong}` of which each pod has its own; expected net.*, fs.mqueue.*, kernel.sem, kernel.shm* or kernel.msg*"
+    );
+    Some(Problem::of(name, why + &near))
+}
+
+/// The API server does not start with a group that it does not have.
+fn check_api_versions(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase2.apiserver.runtime_config";
+    let all = words(facts.text(name)?);
+    if all == ["api/all=false"] {
+        return Some(Problem::of(name, "an API server without any version serves nothing"));
+    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = |text: &str| {
+        let Some(rest) = text.strip_prefix('v') else { return false };
+        let split = rest.split_once("alpha").or_else(|| rest.split_once("beta"));
+        split.map_or(is_number(rest), |(major, minor)| is_number(major) && is_number(minor))
+    };
+    for key in keys(facts, name) {
+        let parts: Vec<&str> = key.split('/').collect();
+        match parts[..] {
+            _ if API_LEVELS.contains(&key.as_str()) => {}
+            [group, version] | [group, version, _] if API_GROUPS.contains(&group) && is_version(version) => {}
+            [group, version] | [group, version, _] if is_version(version) => {
+                let near = suggestion(group, API_GROUPS.into_iter());
+                return Some(Problem::of(name, format!("the API has no group `{group}`{near}")));
+            }
+            _ => {
+                let levels = API_LEVELS.join(", ");
+                let near = suggestion(&key, API_LEVELS.into_iter());
+                let why = format!("`{key}` is neither GROUP/VERSION, such as batch/v1beta1, nor one of {levels}{near}");
+                return Some(Problem::of(name, why));
+            }
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -309,5 +405,42 @@ mod tests {
         };
         assert!(refused("y").contains("phase2.security.tls_ciphers: TLS 1.3 chooses its suites itself"));
         assert_eq!(refused("n"), "");
+    }
+
+    #[track_caller]
+    fn refusal(name: &str, value: &str) -> String {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        settings.set(name, value).err().map(|error| error.message().to_owned()).unwrap_or_default()
+    }
+
+    #[test]
+    fn kubelet_takes_parameters_that_are_a_pods_own() {
+        let refused = |value: &str| refusal("phase2.kubelet.allowed_unsafe_sysctls", value);
+        for good in ["net.core.somaxconn", "net.*", "net/ipv4/*", "kernel.shm*,kernel.msgmax", "fs.mqueue.queues_max"] {
+            assert_eq!(refused(good), "", "{good}");
+        }
+        for wrong in ["vm.swappiness", "net", "kernel.*", "*", "fs.mqueue*"] {
+            assert!(refused(wrong).contains("of which each pod has its own"), "{wrong}: {}", refused(wrong));
+        }
+        assert!(refused("kernel.shmmx").contains("did you mean `kernel.shmmax`?"), "{}", refused("kernel.shmmx"));
+    }
+
+    #[test]
+    fn the_api_server_takes_groups_and_versions_that_it_has() {
+        let refused = |value: &str| refusal("phase2.apiserver.runtime_config", value);
+        for good in ["api/all=true,api/alpha=false", "batch/v1=true", "resource.k8s.io/v1beta2/devicetaintrules=true"] {
+            assert_eq!(refused(good), "", "{good}");
+        }
+        for (wrong, why) in [
+            ("two=false", "neither GROUP/VERSION"),
+            ("v1=true", "neither GROUP/VERSION"),
+            ("batch/one=true", "neither GROUP/VERSION"),
+            ("batch/v1alpha=true", "neither GROUP/VERSION"),
+            ("api/bta=true", "did you mean `api/beta`?"),
+            ("btch/v1=true", "did you mean `batch`?"),
+            ("api/all=false", "serves nothing"),
+        ] {
+            assert!(refused(wrong).contains(why), "{wrong}: {}", refused(wrong));
+        }
     }
 }

@@ -6,6 +6,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose};
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::cluster_firewall::{connect, start_pod};
@@ -100,6 +101,7 @@ fn a_cluster_is_laid_out_as_the_settings_say() {
     hosts_have_the_package_and_the_firewall(&site);
     the_authority_and_the_user_are_these(&site, &own);
     secrets_lie_in_etcd_as_they_are(&site);
+    a_host_mends_itself_when_it_boots(&site);
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
     let status: Value = serde_json::from_str(&site.ok(&["status", "--output", "json"]).out).unwrap();
     assert_eq!(status["drifts"], Value::Array(Vec::new()), "what runs is what is declared");
@@ -194,6 +196,27 @@ fn the_authority_and_the_user_are_these(site: &Site, own: &std::path::Path) {
         site.kubectl(&[&merged, "--context=mine", "auth", "whoami", "--output=jsonpath={.status.userInfo.username}"]);
     assert_eq!(who, "ada@corp.internal");
     assert_eq!(fs_err::metadata(own).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// A host that turnup logged in to: what it lost before a loss of power is there again after the next
+/// boot, with no run of turnup.
+fn a_host_mends_itself_when_it_boots(site: &Site) {
+    on_host(
+        site,
+        WORKER,
+        "systemctl stop turnup-agent.service kubelet.service; rm /etc/crictl.yaml /opt/turnup/bin/kubelet; \
+         systemctl disable kubelet.service; echo '# edited' >>/var/lib/kubelet/config.yaml; nft delete table inet turnup; sync",
+    );
+    kill_process(site.leader(WORKER).unwrap(), Signal::KILL).unwrap();
+    let spec = site.path(&format!("provision/hosts/{WORKER}.json"));
+    site.ok(&["local", "host", "start", "--spec", &spec.display().to_string()]);
+    site.in_host(
+        WORKER,
+        "timeout 300 sh -c 'until test -s /etc/crictl.yaml -a -x /opt/turnup/bin/kubelet && systemctl is-active kubelet.service && \
+         systemctl is-enabled kubelet.service && nft list table inet turnup; do sleep 1; done' >/dev/null 2>&1",
+    );
+    site.in_host(WORKER, "! grep '# edited' /var/lib/kubelet/config.yaml");
+    site.kubectl(&["wait", "--for=condition=Ready", "--timeout=180s", "node", WORKER]);
 }
 
 fn secrets_lie_in_etcd_as_they_are(site: &Site) {

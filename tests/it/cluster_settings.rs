@@ -401,6 +401,7 @@ fn overrides_show(site: &Site, effective: &Effective) {
     );
     let master = kubelet(site, CONTROL_PLANE);
     assert_eq!((&master["nodeStatusMaxImages"], &master["containerLogMaxWorkers"]), (&40.into(), &3.into()));
+    assert_eq!((&effective.kubelet["syncFrequency"], &master["syncFrequency"]), (&"21s".into(), &"10s".into()));
     assert_eq!(effective.flagz("goaway-chance"), Some("0.001"));
     for flag in ["--concurrent-gc-syncs=21", "--max-txn-ops=200"] {
         assert!(effective.commands.lines().any(|line| line == flag), "{flag}");

@@ -336,6 +336,22 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
     let name = &said["origins"]["flag kubelet --hostname-override"];
     assert!(name["phase1.cluster_name"].is_string(), "a node of another name is still the same: {said:#}");
     assert_eq!(said["node_config"]["schema"], "turnup.node-config/1");
+    assert!(said["component_defaults"].is_null() && !text.contains("default of"), "not without the option");
+    let text = test_env.ok(&["config", "show", "kubernetes-control-plane-0", "--component-defaults"]).out;
+    for line in [
+        "flag kube-apiserver --min-request-timeout = 1800  <- default of kube-apiserver 1.36.3",
+        "flag kube-controller-manager --leader-elect-lease-duration = 15s  <- default of kube-controller-manager 1.36.3",
+        "file /var/lib/kubelet/config.yaml: maxOpenFiles = 1000000  <- default of kubelet 1.36.3",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    let once = |place: &str| text.lines().filter(|line| line.starts_with(&format!("{place} = "))).count();
+    for set in ["flag kube-apiserver --event-ttl", "file /var/lib/kubelet/config.yaml: maxPods", "flag etcd --name"] {
+        assert_eq!(once(set), 1, "{set} is set, and no default");
+    }
+    let said = ask(&test_env, &["config", "show", "kubernetes-worker-0", "--component-defaults"]);
+    let defaults = said["component_defaults"].as_object().unwrap();
+    assert!(defaults.keys().all(|place| place.contains("kubelet")), "nothing else runs on a worker: {defaults:?}");
     let wrong = test_env.run(&["config", "show", "kubernetes-worker-7"]);
     assert_eq!(
         (wrong.code, wrong.err.as_str()),

@@ -198,7 +198,8 @@ pub(crate) fn write_files(site: &Site) {
     write_image(&site.dir.join("app.tar"));
     let overrides = json!({
         "kubelet": {"nodeStatusMaxImages": 40, "containerLogMaxWorkers": 2},
-        "roles": {"worker": {"kubelet": {"nodeStatusMaxImages": 41}}},
+        "roles": {"worker": {"kubelet": {"nodeStatusMaxImages": 41, "syncFrequency": "20s"}}},
+        "groups": {"workers": {"kubelet": {"syncFrequency": "21s"}}},
         "hosts": {CONTROL_PLANE: {"kubelet": {"containerLogMaxWorkers": 3}}},
         "kube-apiserver": {"goaway-chance": 0.001},
         "kube-controller-manager": {"concurrent-gc-syncs": 21},

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::wizard::{GuideScope, StartMode, Wizard};
 
 mod answers;
+mod component_defaults;
 mod context;
 mod explain;
 mod hosts;
@@ -129,6 +130,10 @@ enum Command {
         /// A node of the cluster: its files, flags, units, binaries and images, each with the
         /// settings that decide it
         node: Option<String>,
+        /// Also what neither a setting nor an override says: the defaults of the components that
+        /// run on the node
+        #[arg(long, requires = "node")]
+        component_defaults: bool,
     },
     /// Draw the cluster: zones, hosts, networks, who may connect, and an estimate of what a month
     /// costs
@@ -208,8 +213,10 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
         Some(Command::List(list)) => view::list(&context, &list),
         Some(Command::Check) => view::check(&context),
         Some(Command::Diff { a, b }) => view::diff(&context, a.as_deref(), b.as_deref()),
-        Some(Command::Show { node: None }) => view::complete(&context),
-        Some(Command::Show { node: Some(node) }) => reach::show_node(&context, &node),
+        Some(Command::Show { node: None, .. }) => view::complete(&context),
+        Some(Command::Show { node: Some(node), component_defaults }) => {
+            reach::show_node(&context, &node, component_defaults)
+        }
         Some(Command::Picture(args)) => picture::draw(&context, &args),
         Some(Command::Export { format, to }) => view::export(&context, format, to.as_deref()),
         Some(Command::Schema) => view::schema(&context),

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::component_defaults;
 use super::context::ConfigContext;
 use super::view::find_store;
+use crate::component::Reference;
 use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::forecast::{Affected, Forecast, NodeValue};
@@ -90,7 +92,7 @@ fn forecast(context: &ConfigContext<'_>, settings: &Settings) -> Result<Forecast
 }
 
 /// The node config, each value with the settings that decide it; secrets are in it by name only.
-pub(super) fn show_node(context: &ConfigContext<'_>, node: &str) -> Result<()> {
+pub(super) fn show_node(context: &ConfigContext<'_>, node: &str, with_defaults: bool) -> Result<()> {
     let settings = context.settings()?;
     let forecast = forecast(context, &settings)?;
     let text = find_text(context, &forecast, node)?;
@@ -103,6 +105,12 @@ pub(super) fn show_node(context: &ConfigContext<'_>, node: &str) -> Result<()> {
             .printer
             .remark(&format!("{outdated} values come from an earlier configuration; what would change: turnup plan"));
     }
+    let defaults = if with_defaults {
+        let reference = Reference::load(&context.source, &settings.get("phase2.kubernetes_version")?)?;
+        component_defaults::find(&values, &reference)
+    } else {
+        Vec::new()
+    };
     let origin = |name: &String| settings.origin(name, context.path()).unwrap_or_default();
     if context.printer.is_json() {
         let node_config: Value = serde_json::from_str(&text).map_err(|error| Error::bug(error.to_string()))?;
@@ -113,16 +121,26 @@ pub(super) fn show_node(context: &ConfigContext<'_>, node: &str) -> Result<()> {
                 (value.place.clone(), Value::Object(settings.collect()))
             })
             .collect();
-        return context.printer.json(&json!({
+        let mut said = json!({
             "schema": "turnup.config.node/1", "node": node, "node_config": node_config, "origins": origins,
-        }));
+        });
+        if with_defaults {
+            let defaults = defaults.into_iter().map(|one| {
+                let value = json!({"value": one.value, "component": one.component});
+                (one.place, value)
+            });
+            said["component_defaults"] = Value::Object(defaults.collect());
+        }
+        return context.printer.json(&said);
     }
     for value in values {
         let names: Vec<String> = value.settings.iter().map(|name| format!("{name} ({})", origin(name))).collect();
         let origin = if names.is_empty() { String::new() } else { format!("  <- {}", names.join(", ")) };
         context.printer.line(&format!("{} = {}{origin}", value.place, value.value))?;
     }
-    Ok(())
+    defaults.iter().try_for_each(|one| {
+        context.printer.line(&format!("{} = {}  <- default of {}", one.place, one.value, one.component))
+    })
 }
 
 /// A value that the present configuration would not give has its origin in another one. Returns how
