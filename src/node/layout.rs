@@ -47,6 +47,8 @@ pub(crate) const KUBELET_KEY: &str = "/etc/kubernetes/pki/kubelet.key";
 pub(crate) const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-turnup.pem";
 /// The configuration of kubelet.
 pub(crate) const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
+/// kube-scheduler's configuration file.
+pub(crate) const SCHEDULER_CONFIG: &str = "/etc/kubernetes/kube-scheduler/scheduler.yaml";
 /// The kubeconfig of kubelet.
 pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.

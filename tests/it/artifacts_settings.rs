@@ -141,8 +141,8 @@ fn bundle(place: &Path) -> Sources {
     Sources::new(vec![Source::Cache, Source::Bundle(Location::of_bundle(place))])
 }
 
-/// The mirror gives both artifacts where it comes first; where Go does, which cannot build them here,
-/// the mirror is not asked.
+/// The mirror gives both artifacts where it comes first; where Go does, which cannot build them
+/// here, the mirror is not asked.
 #[test]
 fn sources_are_asked_in_the_order_of_the_settings() {
     let scratch = Scratch::new();

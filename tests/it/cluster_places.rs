@@ -198,8 +198,8 @@ fn the_authority_and_the_user_are_these(site: &Site, own: &std::path::Path) {
     assert_eq!(fs_err::metadata(own).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// A host that turnup logged in to: what it lost before a loss of power is there again after the next
-/// boot, with no run of turnup.
+/// A host that turnup logged in to: what it lost before a loss of power is there again after the
+/// next boot, with no run of turnup.
 fn a_host_mends_itself_when_it_boots(site: &Site) {
     on_host(
         site,

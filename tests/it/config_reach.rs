@@ -342,6 +342,7 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
         "flag kube-apiserver --min-request-timeout = 1800  <- default of kube-apiserver 1.36.3",
         "flag kube-controller-manager --leader-elect-lease-duration = 15s  <- default of kube-controller-manager 1.36.3",
         "file /var/lib/kubelet/config.yaml: maxOpenFiles = 1000000  <- default of kubelet 1.36.3",
+        "file /etc/kubernetes/kube-scheduler/scheduler.yaml: parallelism = 16  <- default of kube-scheduler 1.36.3",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
     }

@@ -52,7 +52,10 @@ const MODULES: &[(&str, &str)] = &[
         "artifacts atomic_file change cloud cluster component config document exec input inventory node parallel phase provision state unknown",
     ),
     ("addons", "artifacts bootstrap change cluster config document exec inventory phase unknown"),
-    ("forecast", "addons bootstrap cluster component config inventory node phase provision state unknown"),
+    (
+        "forecast",
+        "addons artifacts bootstrap cluster component config exec inventory node phase provision state unknown",
+    ),
     ("plan", "addons artifacts bootstrap change cluster config document forecast node phase state terminal"),
     ("validate", "addons bootstrap cluster inventory phase report"),
     (

@@ -8,8 +8,7 @@ use crate::forecast::NodeValue;
 use crate::node::layout;
 
 /// The file of a component's fields, in the words of `config show NODE`.
-const FILES: [(&str, &str); 2] =
-    [("kubelet", layout::KUBELET_CONFIG), ("kube-scheduler", "/etc/kubernetes/kube-scheduler/scheduler.yaml")];
+const FILES: [(&str, &str); 2] = [("kubelet", layout::KUBELET_CONFIG), ("kube-scheduler", layout::SCHEDULER_CONFIG)];
 
 /// A value that a component has by itself.
 pub(super) struct ComponentDefault {
