@@ -45,6 +45,7 @@ fn cloud(inner: Value) -> Value {
 
 /// The files that configurations name.
 fn files(test_env: &TestEnv) {
+    fs_err::create_dir(test_env.path("dir")).unwrap();
     let kubeconfig = |cluster: &str, user: &str| {
         format!(
             "apiVersion: v1\nkind: Config\nclusters:\n- name: a\n  cluster: {{server: https://a.example, {cluster}}}\n\
@@ -65,6 +66,8 @@ fn files(test_env: &TestEnv) {
         ("gate.yaml", "kubelet:\n  featureGates:\n    NoSuchGate: true\n".to_owned()),
         ("gate-type.yaml", "kubelet:\n  featureGates:\n    ContextualLogging: maybe\n".to_owned()),
         ("flag.yaml", "kube-apiserver:\n  no-such-flag: 1\n".to_owned()),
+        ("removed.yaml", "kube-controller-manager:\n  concurrent-service-syncs: 2\n".to_owned()),
+        ("later.yaml", "kube-controller-manager:\n  concurrent-disruption-syncs: 2\n".to_owned()),
         ("unit.yaml", "kube-apiserver:\n  min-request-timeout: 5m\n".to_owned()),
         ("decided.yaml", "kube-apiserver:\n  secure-port: 7000\n".to_owned()),
         ("cidr.yaml", "kube-controller-manager:\n  cluster-cidr: 10.1.0.0/16\n".to_owned()),
@@ -100,6 +103,12 @@ fn poisoned() -> Vec<Poisoned> {
         ("overrides", overrides("component.yaml"), "did you mean `kubelet`?"),
         ("overrides", overrides("type.yaml"), "\"many\" is no"),
         ("overrides", overrides("flag.yaml"), "it is no flag and no field of kube-apiserver"),
+        (
+            "overrides",
+            phase2(json!({"overrides": "removed.yaml", "kubernetes_version": "1.37.2"})),
+            "; Kubernetes 1.35.4, 1.36.3 has it",
+        ),
+        ("overrides", overrides("later.yaml"), "; Kubernetes 1.37.2 has it"),
         ("overrides", overrides("unit.yaml"), "5m is no int"),
         ("overrides", overrides("decided.yaml"), "secure-port: turnup decides this itself"),
         ("overrides", overrides("cidr.yaml"), "cluster-cidr: turnup decides this itself"),
@@ -111,6 +120,11 @@ fn poisoned() -> Vec<Poisoned> {
         ("overrides", overrides("broken.yaml"), "broken.yaml"),
         ("overrides", overrides("list.yaml"), "it is no object"),
         ("overrides", overrides("missing.yaml"), "missing.yaml is not there"),
+        // A file that cannot be read, also for root.
+        ("overrides", overrides("dir"), "dir"),
+        ("audit_policy_file", phase2(json!({"security": {"audit_policy_file": "dir"}})), "dir"),
+        ("allowed_unsafe_sysctls", kubelet("allowed_unsafe_sysctls", json!(["vm.swappiness"])), "each pod has its own"),
+        ("runtime_config", api_server("runtime_config", json!({"batch/v2x": true})), "neither GROUP/VERSION"),
         // What turnup decides, on a cloud whose hosts are not made yet.
         ("overrides", cloud(json!({"overrides": "decided.yaml"})), "secure-port: turnup decides this itself"),
         ("overrides", cloud(json!({"overrides": "dns.yaml"})), "clusterDomain: turnup decides this itself"),
@@ -255,7 +269,8 @@ fn what_cannot_work_is_refused_before_anything_is_made() {
         for command in [&["config", "check"][..], &["plan"]] {
             let outcome = test_env.run(command);
             let said = format!("{}{}", outcome.out, outcome.err);
-            if outcome.code != REFUSED || !said.contains(key) || !said.contains(why) {
+            let names_the_place = command[0] != "config" || said.contains(".config.json:");
+            if outcome.code != REFUSED || !said.contains(key) || !said.contains(why) || !names_the_place {
                 wrong.push(format!("{command:?} of {file}: {} without {key} or {why}:\n{said}", outcome.code));
             }
         }
