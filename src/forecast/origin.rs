@@ -42,8 +42,7 @@ impl Origins {
     }
 }
 
-/// What is in a node config.
-pub(super) fn parse(text: &str) -> Value {
+fn parse(text: &str) -> Value {
     serde_json::from_str(text).map(unfold).unwrap_or_default()
 }
 
