@@ -60,8 +60,8 @@ fn change_two(changes: &[(&str, &str)], limit: Option<Duration>) -> (usize, bool
     let store = Store::open(dir.path().join("run")).unwrap();
     let lock = store.lock("test").unwrap();
     let ran = Engine::new(&store, &lock, Sink::null()).run(&phase);
-    let changed = hosts.lock().unwrap().len();
-    (changed, ran.is_ok())
+    let count = hosts.lock().unwrap().len();
+    (count, ran.is_ok())
 }
 
 #[test]

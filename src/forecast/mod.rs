@@ -12,9 +12,9 @@ mod compare;
 #[cfg(test)]
 mod dry_parse_tests;
 mod origin;
-mod pools;
 #[cfg(test)]
 mod own_parse_tests;
+mod pools;
 #[cfg(test)]
 mod random_tests;
 mod search;

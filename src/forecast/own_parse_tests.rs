@@ -165,7 +165,7 @@ fn run(program: &Path, flags: &[String], dir: &Path) -> String {
 /// Runs a program that has to succeed; what it said where it does not.
 fn run_plainly(program: &Path, words: &[String]) -> Result<(), String> {
     let run = Run::new("unshare").arg("--net").arg(program).args(words.iter().cloned()).dir("/").timeout(LIMIT);
-    run.output().map(drop).map_err(|failure| last_words(&failure.stderr()))
+    run.output().map(drop).map_err(|failure| last_words(failure.stderr()))
 }
 
 /// Whether a program that came as far ended for another reason after all.

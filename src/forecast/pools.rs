@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn what_one_item_shows_is_told_from_few_pools() {
-        let truth = Truth((0..100).filter(|item| item % 3 != 0).map(|item| (item, [item as u32].into())).collect());
+        let all = (0..100_u32).filter(|item| item % 3 != 0);
+        let truth = Truth(all.map(|item| (item as usize, [item].into())).collect());
         let decoded = decode(100, &truth);
         assert_eq!(design(100).len(), 24);
         assert!(decoded.open.is_empty(), "{:?}", decoded.open);
