@@ -243,19 +243,11 @@ fn check_target(facts: &Values<'_, '_>) -> Vec<Problem> {
     values.chain(any).collect()
 }
 
-/// The API server takes no other issuer (its flag --oidc-issuer-url), and none that issues the
-/// tokens of service accounts.
+/// The API server takes no other issuer (its flag --oidc-issuer-url).
 fn check_issuer(facts: &Values<'_, '_>) -> Option<Problem> {
-    const OF_ACCOUNTS: &str = "phase2.apiserver.service_account_issuer";
     let name = "phase2.apiserver.oidc_issuer_url";
-    let url = facts.text(name)?;
-    if url.starts_with("http://") {
-        return Some(Problem::of(name, "the API server takes only issuers whose URL begins with https://"));
-    }
-    let own = format!("https://kubernetes.default.svc.{}", facts.text("phase2.cluster_domain").unwrap_or_default());
-    let other = facts.text(OF_ACCOUNTS).filter(|issuer| *issuer == url).map(|_| format!(" ({OF_ACCOUNTS})"));
-    let other = other.or_else(|| (url == own).then(String::new))?;
-    (!url.is_empty()).then(|| Problem::of(name, format!("{url} issues the tokens of service accounts already{other}")))
+    facts.text(name).filter(|url| url.starts_with("http://"))?;
+    Some(Problem::of(name, "the API server takes only issuers whose URL begins with https://"))
 }
 
 /// Settings of which the first may not be larger than the second.

@@ -410,9 +410,6 @@ fn settings_together_can_be_wrong() {
     insta::assert_snapshot!(wrong(&[("phase2.network.node_cidr_bits", "26")]), @"phase2.max_pods: a node's /26 (phase2.network.node_cidr_bits) has addresses for 61 pods, not for 110");
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.control_plane.count", "3"), ("phase1.api.exposure", "static-address")]), @"phase1.api.exposure: a static address leads to one host, but phase1.control_plane.count is 3; choose load-balancer or dns");
     insta::assert_snapshot!(wrong(&[("phase2.apiserver.oidc_issuer_url", "http://sso.example.com")]), @"phase2.apiserver.oidc_issuer_url: the API server takes only issuers whose URL begins with https://");
-    let issuer = ("phase2.apiserver.service_account_issuer", "https://sso.example.com");
-    insta::assert_snapshot!(wrong(&[issuer, ("phase2.apiserver.oidc_issuer_url", "https://sso.example.com")]), @"phase2.apiserver.oidc_issuer_url: https://sso.example.com issues the tokens of service accounts already (phase2.apiserver.service_account_issuer)");
-    insta::assert_snapshot!(wrong(&[("phase2.apiserver.oidc_issuer_url", "https://kubernetes.default.svc.cluster.local")]), @"phase2.apiserver.oidc_issuer_url: https://kubernetes.default.svc.cluster.local issues the tokens of service accounts already");
     let hosts = r#"[{"name": "a", "address": "192.0.2.1", "role": "control-plane", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
         {"name": "b", "address": "192.0.2.1", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]"#;
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "baremetal"), ("phase1.baremetal.hosts", hosts)]), @"phase1.baremetal.hosts: a and b have the same address, 192.0.2.1");

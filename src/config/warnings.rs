@@ -32,6 +32,20 @@ impl Settings {
         if self.schema().find(name).is_ok() { self.located(problem.about(name)) } else { problem }
     }
 
+    /// The API server does not start where people come from the issuer of service accounts. Judged
+    /// with the whole configuration, because each of both values is right by itself.
+    #[must_use]
+    pub fn check_issuers(&self) -> Option<Problem> {
+        let name = "phase2.apiserver.oidc_issuer_url";
+        let text = |name: &str| self.get(name).unwrap_or_default();
+        let (url, named) = (text(name), text("phase2.apiserver.service_account_issuer"));
+        let own = format!("https://kubernetes.default.svc.{}", text("phase2.cluster_domain"));
+        if url.is_empty() || ![named, own].contains(&url) {
+            return None;
+        }
+        Some(self.located(Problem::of(name, format!("{url} issues the tokens of service accounts already"))))
+    }
+
     /// What is wrong with the files that settings in force name; relative paths count from `dir`.
     #[must_use]
     pub fn check_files(&self, dir: &Path) -> Vec<Problem> {

@@ -256,6 +256,7 @@ fn judge(
 ) -> bool {
     let mut problems = settings.check();
     problems.extend(settings.check_files(dir));
+    problems.extend(settings.check_issuers());
     if problems.iter().any(|problem| problem.level == ProblemLevel::Error) {
         return false;
     }

@@ -230,6 +230,13 @@ fn poisoned() -> Vec<Poisoned> {
             "is no kind of objects",
         ),
         ("oidc_issuer_url", api_server("oidc_issuer_url", "http://a.example"), "https://"),
+        (
+            "oidc_issuer_url",
+            phase2(
+                json!({"apiserver": {"oidc_issuer_url": "https://a.example", "oidc_client_id": "a", "service_account_issuer": "https://a.example"}}),
+            ),
+            "issues the tokens of service accounts already",
+        ),
         ("kubernetes_version", phase2(json!({"kubernetes_version": "1.2.3"})), "1.2.3"),
         ("lifetime", phase2(json!({"kubeconfig": {"lifetime": "1m"}})), "less than an hour"),
         // Groups that are misspelt.
