@@ -100,6 +100,11 @@ pub(super) fn pause_after(random: u64) -> Duration {
     Duration::from_millis(u64::try_from(least + extra).unwrap_or(u64::MAX))
 }
 
+/// The same while something is on its way: soon, and less soon where it does not come to an end.
+pub(super) const fn pause_while_going(rounds: u32) -> Duration {
+    Duration::from_secs(if rounds <= 60 { 1 } else { 10 })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
