@@ -204,18 +204,31 @@ impl OwnMember {
     }
 
     fn stop_pod(&self, pod: &str, seconds: u8) -> Result<()> {
-        let crictl = |words: &[&str]| {
-            let run = Run::new(layout::program("crictl")).dir("/").timeout(STOP);
-            run.args(words.iter().copied()).succeed().map(|output| output.stdout)
-        };
+        let ids = self.find_containers(pod, "running")?;
+        if ids.is_empty() { Ok(()) } else { crictl(&["stop", &format!("--timeout={seconds}")], &ids).map(drop) }
+    }
+
+    /// The containers of a static pod in this state.
+    fn find_containers(&self, pod: &str, state: &str) -> Result<Vec<String>> {
         let label = format!("--label=io.kubernetes.pod.name={pod}-{}", self.host);
-        let found = crictl(&["ps", "--quiet", &label, "--label=io.kubernetes.pod.namespace=kube-system"])?;
-        let ids: Vec<&str> = found.split_whitespace().collect();
-        if ids.is_empty() {
-            Ok(())
-        } else {
-            crictl(&[&["stop", &format!("--timeout={seconds}")], &ids[..]].concat()).map(drop)
+        let state = format!("--state={state}");
+        let found = crictl(
+            &["ps", "--quiet", "--all", &state, &label, "--label=io.kubernetes.pod.namespace=kube-system"],
+            &[],
+        )?;
+        Ok(found.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// Has kubelet start etcd now, whose data are there again: it waits ever longer between two
+    /// tries, by the container that failed last, or by the pod whose directory was missing.
+    pub(super) fn start_soon(&self) -> Result<()> {
+        let failed = self.find_containers("etcd", "exited")?;
+        if !failed.is_empty() {
+            return crictl(&["rm"], &failed).map(drop);
         }
+        // Without its etcd it answers nothing, and a kubelet that starts waits a minute for it.
+        self.stop_pod("kube-apiserver", 3)?;
+        systemctl(&["restart", "kubelet.service"])
     }
 
     /// A part of the member's database from this byte on, in base64; empty behind its end. The
@@ -272,6 +285,12 @@ pub(crate) fn snapshot_name(id: &str) -> String {
 #[must_use]
 pub(crate) fn aside_name(id: &str) -> String {
     format!("data-before-{id}")
+}
+
+fn crictl(words: &[&str], ids: &[String]) -> Result<String> {
+    let run = Run::new(layout::program("crictl")).dir("/").timeout(STOP);
+    let words = words.iter().copied().chain(ids.iter().map(String::as_str));
+    run.args(words).succeed().map(|output| output.stdout)
 }
 
 fn remove_file(path: &Path) -> Result<()> {

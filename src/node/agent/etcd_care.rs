@@ -58,15 +58,17 @@ impl EtcdCare {
         let health = node_config.health.iter().find(|health| health.pod.starts_with("kube-system_etcd-"));
         let lacks_data = OwnMember::of(node_config).is_some_and(|member| rejoin::lacks_data(&member));
         let is_well = !lacks_data && health.is_none_or(|health| up::ask(&health.url).is_ok());
-        let rejoined = if is_well {
-            self.rejoin.remember(etcd.program()).map_or_else(|error| self.fall_silent(&error), |()| Care::Well)
-        } else {
-            match self.rejoin.round(node_config, etcd.program()) {
+        let remembered =
+            if is_well && !self.rejoin.is_under_way() { self.rejoin.remember(etcd.program()) } else { Ok(true) };
+        let rejoined = match remembered {
+            Err(error) => self.fall_silent(&node_config.node, &error),
+            Ok(false) => Care::Well,
+            Ok(true) => match self.rejoin.round(node_config, etcd.program()) {
                 RejoinOutcome::Nothing => Care::Well,
                 RejoinOutcome::Going(what) => Care::Going(what),
                 RejoinOutcome::Joined(what) => Care::Repaired(what),
                 RejoinOutcome::Blocked(why) => Care::Problem(why),
-            }
+            },
         };
         if rejoined != Care::Well {
             return rejoined;
@@ -82,7 +84,7 @@ impl EtcdCare {
                 self.next = self.interval.map(|interval| next_turn(interval, last, now));
                 care
             }
-            Err(error) => self.fall_silent(&error),
+            Err(error) => self.fall_silent(&node_config.node, &error),
         }
     }
 
@@ -92,14 +94,15 @@ impl EtcdCare {
     }
 
     /// Once it may just start; then it is a problem.
-    fn fall_silent(&mut self, error: &Error) -> Care {
+    fn fall_silent(&mut self, host: &str, error: &Error) -> Care {
         self.silent = self.silent.saturating_add(1);
-        let hint = "when it does not start because its data are damaged: turnup reset HOST, then: turnup up";
-        if self.silent > 1 {
-            Care::Problem(format!("etcd of this host: {}; {hint}", error.message()))
-        } else {
-            Care::Well
+        if self.silent < 2 {
+            return Care::Well;
         }
+        Care::Problem(format!(
+            "etcd of this host: {}; when its data are damaged: turnup reset {host}, then: turnup up",
+            error.message()
+        ))
     }
 }
 

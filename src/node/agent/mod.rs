@@ -35,7 +35,7 @@ use super::digests::Digests;
 use super::etcd_restore::OwnMember;
 use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
-use decide::{Attempts, HostAction, Observation, decide, pause_after, pause_while_going};
+use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
 use etcd_care::{Care, EtcdCare};
 use status::{FILE, HostState, StatusFile, one_line};
 
@@ -196,7 +196,12 @@ impl Agent<'_> {
 
     fn care_for_etcd(&mut self, clock: Timestamp) -> Result<()> {
         let cared = self.host.care_for_etcd(clock);
-        self.going = if matches!(cared, Care::Going(_)) { self.going.saturating_add(1) } else { 0 };
+        self.going = match cared {
+            Care::Going(_) => self.going.saturating_add(1),
+            // The other members may be well again at any time.
+            Care::Problem(_) if self.host.is_rejoining() => PATIENT,
+            _ => 0,
+        };
         let problem = match cared {
             Care::Well => None,
             Care::Done(what) => {

@@ -100,7 +100,7 @@ impl<'a> AskedMembers<'a> {
 }
 
 /// etcd's words (its `api/v3rpc/rpctypes`), wherever etcdctl has them.
-fn says(error: &Error, words: &str) -> bool {
+pub(super) fn says(error: &Error, words: &str) -> bool {
     error.message().contains(words) || error.evidence_lines().iter().any(|line| line.contains(words))
 }
 

@@ -22,13 +22,14 @@ use super::super::etcd_restore::OwnMember;
 use super::super::layout;
 use super::super::node_config::NodeConfig;
 use super::super::static_pod;
-use super::super::systemd::systemctl;
 use cluster::AskedMembers;
 use decide::{ListedMember, OwnData, Seen, Step, decide};
 use record::{EtcdRecord, RecordedMember};
 
 /// How often a member that is well says who the others are: they come and go.
 const REMEMBER: Duration = Duration::from_mins(5);
+/// How long kubelet may take until etcd runs, before it is told again.
+const STARTS: Duration = Duration::from_mins(1);
 /// How long something that listens takes to accept.
 const CONNECT: Duration = Duration::from_secs(1);
 
@@ -48,8 +49,8 @@ pub(super) enum RejoinOutcome {
 /// What the agent remembers between two rounds.
 #[derive(Debug, Default)]
 pub(super) struct Rejoin {
-    /// Whether kubelet was told to start etcd with the data that a learner got.
-    kubelet_told: bool,
+    /// When kubelet was told to start etcd with the data that a learner got.
+    kubelet_told: Option<Instant>,
     /// When the other members were last remembered.
     remembered: Option<Instant>,
     /// Since when the data are known to be gone.
@@ -109,22 +110,25 @@ pub(super) fn lacks_data(member: &OwnMember) -> bool {
 }
 
 impl Rejoin {
-    /// While this host's member is well: who the others are.
-    pub(super) fn remember(&mut self, program: &Path) -> Result<()> {
-        (self.since, self.kubelet_told) = (None, false);
+    /// While this host's member is well: who the others are. Returns whether it is a learner, which
+    /// calls itself well, too: the agent may have been killed before it let it vote.
+    pub(super) fn remember(&mut self, program: &Path) -> Result<bool> {
         if self.remembered.is_some_and(|last| last.elapsed() < REMEMBER) {
-            return Ok(());
+            return Ok(false);
         }
-        let listed = AskedMembers::at(program, &[layout::ETCD_ENDPOINT.to_owned()]).list()?;
+        let listed = match AskedMembers::at(program, &[layout::ETCD_ENDPOINT.to_owned()]).list() {
+            Err(error) if cluster::says(&error, "not supported for learner") => return Ok(true),
+            listed => listed?,
+        };
         // One that comes is remembered once it is there.
         if listed.members.iter().any(|member| member.is_learner || member.client_urls.is_empty()) {
-            return Ok(());
+            return Ok(false);
         }
         let others = listed.members.into_iter().filter(|member| member.id != listed.member);
         let other = |member: ListedMember| RecordedMember { name: member.name, client_urls: member.client_urls };
         EtcdRecord::new(listed.cluster, listed.member, others.map(other).collect()).keep(Path::new(record::FILE))?;
         self.remembered = Some(Instant::now());
-        Ok(())
+        Ok(false)
     }
 
     /// Whether this host's member has lost its data, and does not vote again yet.
@@ -165,7 +169,7 @@ impl Rejoin {
             joining,
             joiner,
             others,
-            kubelet_told: self.kubelet_told,
+            kubelet_told: self.kubelet_told.is_some_and(|told| told.elapsed() < STARTS),
             peer_url,
         }
     }
@@ -174,7 +178,10 @@ impl Rejoin {
         let others = || others.ok_or_else(|| Error::bug("members of etcd are changed that were not asked"));
         let going = |what: String| Ok(RejoinOutcome::Going(what));
         match step {
-            Step::Nothing => Ok(RejoinOutcome::Nothing),
+            Step::Nothing => {
+                (self.since, self.kubelet_told) = (None, None);
+                Ok(RejoinOutcome::Nothing)
+            }
             Step::Wait(why) => going(why.clone()),
             Step::Report(why) => Ok(RejoinOutcome::Blocked(why.clone())),
             Step::Remove(id) => {
@@ -202,16 +209,15 @@ impl Rejoin {
                 going(format!("the data of the learner {id:x} are where etcd has its data"))
             }
             Step::TellKubelet => {
-                // It waits ever longer between two tries to start etcd.
-                effect("restart kubelet", || systemctl(&["restart", "kubelet.service"]))?;
-                self.kubelet_told = true;
+                effect("tell kubelet", || own.member.start_soon())?;
+                self.kubelet_told = Some(Instant::now());
                 going("kubelet starts etcd with the data that its learner got".into())
             }
             Step::Promote(id) => {
                 if !effect("promote the learner", || others()?.promote(*id))? {
                     return going(format!("the learner {id:x} of etcd has not all data yet"));
                 }
-                self.remembered = None;
+                (self.remembered, self.kubelet_told) = (None, None);
                 let time =
                     self.since.take().map(|since| format!(", {} s after that was seen", since.elapsed().as_secs()));
                 Ok(RejoinOutcome::Joined(format!(
