@@ -83,8 +83,7 @@ impl OwnEtcd {
 
     /// Of those that answer: etcdctl fails when one does not, and says what the others said.
     fn statuses(&self) -> Result<Vec<EndpointStatus>> {
-        let said = self.run(&["endpoint", "status", "--cluster"]).output()?;
-        parse(&said.stdout)
+        parse(&stdout_of(self.run(&["endpoint", "status", "--cluster"])))
     }
 
     fn defragmented(&self) -> Result<BTreeMap<String, Timestamp>> {
@@ -144,6 +143,11 @@ fn endpoint() -> String {
 /// Where it asks, with what it is believed there, and how long it may take.
 pub(super) fn flags(endpoint: &str) -> Vec<&str> {
     [&[endpoint], &layout::ETCD_CLIENT[..], &TIMEOUTS].concat()
+}
+
+/// What it printed, also where it failed after that.
+pub(super) fn stdout_of(run: Run) -> String {
+    run.output().map_or_else(|failure| failure.ended().stdout.clone(), |output| output.stdout)
 }
 
 pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
