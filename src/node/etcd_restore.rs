@@ -220,13 +220,16 @@ impl OwnMember {
     }
 
     /// Has kubelet start etcd now, whose data are there again: it waits ever longer between two
-    /// tries, by the container that failed last, or by the pod whose directory was missing.
-    pub(super) fn start_soon(&self) -> Result<()> {
+    /// tries, for the container that failed last.
+    pub(super) fn forget_failed(&self) -> Result<()> {
         let failed = self.find_containers("etcd", "exited")?;
-        if !failed.is_empty() {
-            return crictl(&["rm"], &failed).map(drop);
-        }
-        // Without its etcd it answers nothing, and a kubelet that starts waits a minute for it.
+        if failed.is_empty() { Ok(()) } else { crictl(&["rm"], &failed).map(drop) }
+    }
+
+    /// The same where it waits for a directory that was missing, which a new kubelet does not. It
+    /// waits a minute for an API server that does not answer, as one without its etcd, and not for
+    /// one that is not there.
+    pub(super) fn restart_kubelet(&self) -> Result<()> {
         self.stop_pod("kube-apiserver", 3)?;
         systemctl(&["restart", "kubelet.service"])
     }

@@ -28,8 +28,10 @@ use record::{EtcdRecord, RecordedMember};
 
 /// How often a member that is well says who the others are: they come and go.
 const REMEMBER: Duration = Duration::from_mins(5);
-/// How long kubelet may take until etcd runs, before it is told again.
-const STARTS: Duration = Duration::from_mins(1);
+/// How long kubelet may take until etcd runs, before it is restarted.
+const STARTS: Duration = Duration::from_secs(15);
+/// The same before it is restarted again.
+const RESTARTED: Duration = Duration::from_mins(2);
 /// How long something that listens takes to accept.
 const CONNECT: Duration = Duration::from_secs(1);
 
@@ -49,7 +51,7 @@ pub(super) enum RejoinOutcome {
 /// What the agent remembers between two rounds.
 #[derive(Debug, Default)]
 pub(super) struct Rejoin {
-    /// When kubelet was told to start etcd with the data that a learner got.
+    /// Until when kubelet, which was told, may take to start etcd with the data that a learner got.
     kubelet_told: Option<Instant>,
     /// When the other members were last remembered.
     remembered: Option<Instant>,
@@ -169,7 +171,7 @@ impl Rejoin {
             joining,
             joiner,
             others,
-            kubelet_told: self.kubelet_told.is_some_and(|told| told.elapsed() < STARTS),
+            kubelet_told: self.kubelet_told.is_some_and(|until| Instant::now() < until),
             peer_url,
         }
     }
@@ -209,8 +211,10 @@ impl Rejoin {
                 going(format!("the data of the learner {id:x} are where etcd has its data"))
             }
             Step::TellKubelet => {
-                effect("tell kubelet", || own.member.start_soon())?;
-                self.kubelet_told = Some(Instant::now());
+                let again = self.kubelet_told.is_some();
+                let tell = || if again { own.member.restart_kubelet() } else { own.member.forget_failed() };
+                effect("tell kubelet", tell)?;
+                self.kubelet_told = Some(Instant::now() + if again { RESTARTED } else { STARTS });
                 going("kubelet starts etcd with the data that its learner got".into())
             }
             Step::Promote(id) => {
