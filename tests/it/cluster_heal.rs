@@ -124,6 +124,24 @@ fn settle_records(site: &Site) {
     }
 }
 
+/// Agents that were killed are there again, and kubelets that had no API server have told of
+/// themselves.
+fn settle_agents(site: &Site) {
+    for host in HOSTS {
+        let well = "grep --quiet as-declared /run/turnup/agent.json && systemctl is-active --quiet turnup-agent";
+        site.in_host(host, &format!("timeout 180 sh -c 'until {well}; do sleep 1; done'"));
+    }
+    let since = Instant::now();
+    let is_ready = |host: &str| {
+        let path = "--output=jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
+        site.try_kubectl(&["get", "node", host, path]).is_ok_and(|status| status == "True")
+    };
+    while !HOSTS.into_iter().all(is_ready) {
+        assert!(since.elapsed() < KILLED, "not all nodes are ready again");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
 #[test]
 #[ignore = "some minutes: make test-heal"]
 fn cluster_heal_a_member_without_data_is_a_voter_again() {
@@ -149,6 +167,7 @@ fn cluster_heal_a_member_without_data_is_a_voter_again() {
         assert!(deaths.contains(&format!("agent > rejoin > {effect}: after\n")), "{effect}: {deaths}");
     }
     require_all_writes(&site, HOSTS[1]);
+    settle_agents(&site);
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
     assert_eq!(site.ready_nodes(), HOSTS);
     assert_eq!(ids(&site, HOSTS[0]).0, cluster);
