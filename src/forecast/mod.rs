@@ -12,8 +12,10 @@ mod compare;
 #[cfg(test)]
 mod dry_parse_tests;
 mod origin;
+mod pools;
 #[cfg(test)]
 mod random_tests;
+mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -24,11 +26,11 @@ pub use affected::Affected;
 pub use check::{Purpose, Verdict};
 pub use origin::{NodeValue, Origins};
 
-use crate::bootstrap::step_ids::NODE_CONFIG;
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::inventory::{self, Endpoint, Host, Inventory, Role, SshAccess};
+use crate::node::NodeConfig;
 use crate::phase::{Engine, Phase, StepId};
 use crate::provision::step_ids::INVENTORY;
 use crate::state::Store;
@@ -117,16 +119,29 @@ impl Forecast {
 
     /// What one node's config alone would become with other settings, wherever the node then has
     /// another name; none where it would not be there. Nothing else is computed for it.
-    pub(super) fn node_with(&self, settings: &Settings, node: &str) -> Result<Option<String>> {
+    pub(super) fn node_with(&self, settings: &Settings, node: &str) -> Result<Option<NodeConfig>> {
         let cluster = self.imagine(settings)?;
         Engine::simulate_task(&cluster.store, &bootstrap::provision_phase(&cluster)?, &INVENTORY)?;
         let Some(inventory) = cluster.find_inventory()? else { return Ok(None) };
         let names: BTreeSet<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).collect();
         let Some(name) = self.counterpart(node, &names).filter(|name| names.contains(name)) else { return Ok(None) };
         bootstrap::assume_facts(&cluster)?;
-        Engine::simulate_task(&cluster.store, &bootstrap::phase(&cluster)?, &NODE_CONFIG.on(name))?;
-        let bytes = cluster.store.read(Self::node_file(name))?;
-        Ok(bytes.map(|bytes| unknown::shown(&String::from_utf8_lossy(&bytes)).into_owned()))
+        bootstrap::simulate_node_config(&cluster, name).map(Some)
+    }
+
+    /// The file of a node config.
+    #[must_use]
+    pub fn node_file(node: &str) -> String {
+        bootstrap::node_config::file_of(node)
+    }
+
+    /// The same node in another forecast with these hosts, which may have given it another name.
+    fn counterpart<'a>(&self, node: &'a str, hosts: &BTreeSet<&'a str>) -> Option<&'a str> {
+        if hosts.contains(node) || hosts.len() != self.hosts.len() {
+            return Some(node);
+        }
+        let at = self.hosts.keys().position(|name| name == node)?;
+        hosts.iter().nth(at).copied()
     }
 
     /// The same cluster with other settings, of which nothing is computed yet.
