@@ -13,9 +13,8 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::exec::{Run, signals};
 
-use super::etcd_restore::data_dir_flag;
 use super::layout;
-use super::static_pod;
+use super::static_pod::{self, data_dir_flag};
 
 /// The container's name; there is one at most.
 const NAME: &str = "turnup-etcd-joiner";

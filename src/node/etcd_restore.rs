@@ -164,7 +164,7 @@ impl OwnMember {
 
     /// Whatever its manifest says by now: whether something has its data.
     pub(super) fn is_running(&self) -> bool {
-        static_pod::runs_with(&data_dir_flag(&self.data()))
+        static_pod::runs_with(&static_pod::data_dir_flag(&self.data()))
     }
 
     /// Changes nothing.
@@ -271,11 +271,6 @@ impl OwnMember {
         systemd::reset_failed(BACKUP_SERVICE);
         remove_file(&self.snapshot(id))
     }
-}
-
-/// The flag by which a process of etcd is known that has these data.
-pub(super) fn data_dir_flag(data: &Path) -> String {
-    format!("--data-dir={}", data.display())
 }
 
 /// The name of the snapshot of a restore on a host.

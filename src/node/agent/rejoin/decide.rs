@@ -91,7 +91,7 @@ pub(super) struct Seen {
 
 /// The one thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum RejoinStep {
     Nothing,
     /// Take the member out that this host had: its id.
     Remove(u64),
@@ -118,10 +118,10 @@ pub(super) enum Step {
 }
 
 /// What follows from what is seen.
-pub(super) fn decide(seen: &Seen) -> Step {
+pub(super) fn decide(seen: &Seen) -> RejoinStep {
     match &seen.data {
         OwnData::Unknown(why) => {
-            Step::Report(format!("it is not known whether etcd has lost its data, so nothing is done: {why}"))
+            RejoinStep::Report(format!("it is not known whether etcd has lost its data, so nothing is done: {why}"))
         }
         OwnData::Present => seen.finish(),
         OwnData::Empty => seen.rejoin().unwrap_or_else(|step| step),
@@ -130,9 +130,9 @@ pub(super) fn decide(seen: &Seen) -> Step {
 
 impl Seen {
     /// The data are gone. An error is as well what to do: something stands against the rest.
-    fn rejoin(&self) -> Result<Step, Step> {
+    fn rejoin(&self) -> Result<RejoinStep, RejoinStep> {
         if self.runs {
-            return Err(Step::Wait(
+            return Err(RejoinStep::Wait(
                 "etcd runs on although its data are gone, and joins again once it has stopped: \
                  crictl stop --timeout 60 $(crictl ps --quiet --name '^etcd$') (on the host)"
                     .into(),
@@ -142,47 +142,47 @@ impl Seen {
         let own = self.find_own(view)?;
         self.require_rest(view, own)?;
         let Some(own) = own else {
-            return Ok(self.joiner.map_or(Step::Add, Step::StopJoiner));
+            return Ok(self.joiner.map_or(RejoinStep::Add, RejoinStep::StopJoiner));
         };
         if let Some(other) = self.joiner.filter(|joiner| *joiner != own.id) {
-            return Ok(Step::StopJoiner(other));
+            return Ok(RejoinStep::StopJoiner(other));
         }
         let has_joined = self.joining.get(&own.id) == Some(&true);
         Ok(match (self.joiner.is_some(), own.is_started()) {
             // It counts from its own start on, so its name is known only after it had data.
-            (false, true) if has_joined => Step::MoveIn(own.id),
-            (true, true) if has_joined => Step::StopJoiner(own.id),
-            (true, _) => Step::Wait("its learner gets its data from the other members".into()),
+            (false, true) if has_joined => RejoinStep::MoveIn(own.id),
+            (true, true) if has_joined => RejoinStep::StopJoiner(own.id),
+            (true, _) => RejoinStep::Wait("its learner gets its data from the other members".into()),
             (false, false) if own.is_learner || has_joined => {
-                Step::StartJoiner { id: own.id, initial_cluster: self.initial_cluster(view) }
+                RejoinStep::StartJoiner { id: own.id, initial_cluster: self.initial_cluster(view) }
             }
             // Also a learner that has started: its data are gone as well.
-            (false, _) => Step::Remove(own.id),
+            (false, _) => RejoinStep::Remove(own.id),
         })
     }
 
     /// What the others say, where they are the cluster that this host belongs to.
-    fn trusted_view(&self) -> Result<&ClusterView, Step> {
+    fn trusted_view(&self) -> Result<&ClusterView, RejoinStep> {
         let host = &self.name;
         let Some(known) = self.known else {
-            return Err(Step::Report(format!(
+            return Err(RejoinStep::Report(format!(
                 "etcd has no data, and this host has no record of its cluster: turnup reset {host}, then: turnup up"
             )));
         };
         if known.size < 2 {
-            return Err(Step::Report(
+            return Err(RejoinStep::Report(
                 "etcd has lost its data, and no other member has them: turnup restore (from a backup)".into(),
             ));
         }
         let view = self.others.as_ref().map_err(|why| {
-            Step::Report(format!(
+            RejoinStep::Report(format!(
                 "etcd has lost its data, and the other members do not answer as a majority ({why}): start their hosts; when \
                  their data are lost as well: turnup restore"
             ))
         })?;
         let ids = view.answers.iter().map(|answer| answer.cluster).chain([view.cluster]);
         if let Some(other) = ids.into_iter().find(|id| *id != known.id) {
-            return Err(Step::Report(format!(
+            return Err(RejoinStep::Report(format!(
                 "etcd has lost its data, and the other members are another cluster ({other:x}, not {:x}), so nothing is done: \
                  turnup reset {host}, then: turnup up",
                 known.id
@@ -192,13 +192,13 @@ impl Seen {
     }
 
     /// The member that this host was or is to be; none once it is taken out.
-    fn find_own<'v>(&self, view: &'v ClusterView) -> Result<Option<&'v ListedMember>, Step> {
+    fn find_own<'v>(&self, view: &'v ClusterView) -> Result<Option<&'v ListedMember>, RejoinStep> {
         let alike = |member: &&ListedMember| member.name == self.name || member.peer_urls.contains(&self.peer_url);
         let mut found = view.members.iter().filter(alike);
         let Some(own) = found.next() else { return Ok(None) };
         let is_named = own.name.is_empty() || own.name == self.name;
         if found.next().is_some() || !is_named || own.peer_urls != [self.peer_url.clone()] {
-            return Err(Step::Report(format!(
+            return Err(RejoinStep::Report(format!(
                 "etcd has lost its data, and etcd knows {} at {} otherwise than this host: turnup reset {}, then: turnup up",
                 if own.name.is_empty() { "a member" } else { &own.name },
                 own.peer_urls.join(","),
@@ -209,8 +209,8 @@ impl Seen {
     }
 
     /// The others are a healthy majority without this host, and change nothing else.
-    fn require_rest(&self, view: &ClusterView, own: Option<&ListedMember>) -> Result<(), Step> {
-        let wait = |why: String| Step::Wait(format!("etcd has lost its data, and joins again once {why}"));
+    fn require_rest(&self, view: &ClusterView, own: Option<&ListedMember>) -> Result<(), RejoinStep> {
+        let wait = |why: String| RejoinStep::Wait(format!("etcd has lost its data, and joins again once {why}"));
         let others: Vec<&ListedMember> =
             view.members.iter().filter(|member| Some(member.id) != own.map(|own| own.id)).collect();
         if let Some(other) = others.iter().find(|member| member.is_learner || !member.is_started()) {
@@ -222,7 +222,7 @@ impl Seen {
         let (up, down): (Vec<&ListedMember>, Vec<&ListedMember>) = others.iter().partition(|member| well(member));
         if up.len() <= others.len() / 2 {
             let down: Vec<&str> = down.iter().map(|member| member.name.as_str()).collect();
-            return Err(Step::Report(format!(
+            return Err(RejoinStep::Report(format!(
                 "etcd has lost its data, and {} of its {} other members is no healthy majority; not well: {}: start their \
                  hosts; when their data are lost as well: turnup restore",
                 up.len(),
@@ -250,25 +250,25 @@ impl Seen {
     }
 
     /// There are data. They are this agent's matter only while they are a learner's.
-    fn finish(&self) -> Step {
+    fn finish(&self) -> RejoinStep {
         if let Some(joiner) = self.joiner {
-            return Step::StopJoiner(joiner);
+            return RejoinStep::StopJoiner(joiner);
         }
-        let Ok(view) = &self.others else { return Step::Nothing };
+        let Ok(view) = &self.others else { return RejoinStep::Nothing };
         if self.known.is_none_or(|known| known.id != view.cluster) {
-            return Step::Nothing;
+            return RejoinStep::Nothing;
         }
         match self.find_own(view) {
-            Ok(None) => Step::Report(format!(
+            Ok(None) => RejoinStep::Report(format!(
                 "this host has the data of a member that etcd has forgotten: turnup reset {}, then: turnup up",
                 self.name
             )),
-            Ok(Some(own)) if own.is_learner && self.runs => Step::Promote(own.id),
+            Ok(Some(own)) if own.is_learner && self.runs => RejoinStep::Promote(own.id),
             Ok(Some(own)) if own.is_learner && self.kubelet_told => {
-                Step::Wait("kubelet starts etcd with the data that its learner got".into())
+                RejoinStep::Wait("kubelet starts etcd with the data that its learner got".into())
             }
-            Ok(Some(own)) if own.is_learner => Step::TellKubelet,
-            _ => Step::Nothing,
+            Ok(Some(own)) if own.is_learner => RejoinStep::TellKubelet,
+            _ => RejoinStep::Nothing,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Each state and what is done in it; random ones, in which nothing may be risked; and the whole way,
-//! cut off anywhere.
+//! Each state and what is done in it; random ones, in which nothing may be risked; and the whole
+//! way, cut off anywhere.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use proptest::prelude::*;
@@ -72,8 +72,8 @@ fn joining(is_started: bool, change: impl FnOnce(&mut Seen)) -> Seen {
 /// The word of a step, with the id.
 fn word(seen: &Seen) -> String {
     match decide(seen) {
-        Step::Wait(why) => format!("wait: {why}"),
-        Step::Report(why) => format!("report: {why}"),
+        RejoinStep::Wait(why) => format!("wait: {why}"),
+        RejoinStep::Report(why) => format!("report: {why}"),
         other => format!("{other:?}"),
     }
 }
@@ -83,7 +83,7 @@ fn what_is_done_in_each_state() {
     let with_data = BTreeMap::from([(10, true)]);
     let without = BTreeMap::from([(10, false)]);
     let list = "m1=https://10.0.0.1:2380,m2=https://10.0.0.2:2380,m3=https://10.0.0.3:2380".to_owned();
-    let start = Step::StartJoiner { id: 10, initial_cluster: list };
+    let start = RejoinStep::StartJoiner { id: 10, initial_cluster: list };
     let there = |is_started, change: fn(&mut Seen)| {
         joining(is_started, |seen| {
             seen.data = OwnData::Present;
@@ -91,42 +91,42 @@ fn what_is_done_in_each_state() {
         })
     };
     for (what, seen, expected) in [
-        ("the data are gone", seen(3), Step::Remove(1)),
-        ("of five", seen(5), Step::Remove(1)),
-        ("it is out", told(3, |view| drop(view.members.remove(0))), Step::Add),
+        ("the data are gone", seen(3), RejoinStep::Remove(1)),
+        ("of five", seen(5), RejoinStep::Remove(1)),
+        ("it is out", told(3, |view| drop(view.members.remove(0))), RejoinStep::Add),
         ("it is a learner", joining(false, |_| {}), start.clone()),
         ("killed before its start", joining(false, |seen| seen.joining = without.clone()), start.clone()),
         ("killed while it starts", joining(false, |seen| seen.joining = with_data.clone()), start),
         (
             "it has joined",
             joining(true, |seen| (seen.joining, seen.joiner) = (with_data.clone(), Some(10))),
-            Step::StopJoiner(10),
+            RejoinStep::StopJoiner(10),
         ),
-        ("it is stopped", joining(true, |seen| seen.joining = with_data.clone()), Step::MoveIn(10)),
-        ("its data are gone too", joining(true, |_| {}), Step::Remove(10)),
-        ("its data are in place", there(true, |_| {}), Step::TellKubelet),
-        ("its data run", there(true, |seen| seen.runs = true), Step::Promote(10)),
-        ("a learner of before runs", joining(false, |seen| seen.joiner = Some(9)), Step::StopJoiner(9)),
+        ("it is stopped", joining(true, |seen| seen.joining = with_data.clone()), RejoinStep::MoveIn(10)),
+        ("its data are gone too", joining(true, |_| {}), RejoinStep::Remove(10)),
+        ("its data are in place", there(true, |_| {}), RejoinStep::TellKubelet),
+        ("its data run", there(true, |seen| seen.runs = true), RejoinStep::Promote(10)),
+        ("a learner of before runs", joining(false, |seen| seen.joiner = Some(9)), RejoinStep::StopJoiner(9)),
         (
             "it runs and is out",
             changed(3, |seen| {
                 seen.others.as_mut().unwrap().members.remove(0);
                 seen.joiner = Some(10);
             }),
-            Step::StopJoiner(10),
+            RejoinStep::StopJoiner(10),
         ),
-        ("a voter that never started", told(3, |view| view.members[0].client_urls.clear()), Step::Remove(1)),
-        ("it runs beside data", there(true, |seen| seen.joiner = Some(10)), Step::StopJoiner(10)),
+        ("a voter that never started", told(3, |view| view.members[0].client_urls.clear()), RejoinStep::Remove(1)),
+        ("it runs beside data", there(true, |seen| seen.joiner = Some(10)), RejoinStep::StopJoiner(10)),
         (
             "a learner of another cluster",
             there(true, |seen| seen.known = Some(KnownCluster { id: 0xc2, size: 3 })),
-            Step::Nothing,
+            RejoinStep::Nothing,
         ),
-        ("there are data", changed(3, |seen| seen.data = OwnData::Present), Step::Nothing),
+        ("there are data", changed(3, |seen| seen.data = OwnData::Present), RejoinStep::Nothing),
         (
             "another cluster's data",
             changed(3, |seen| (seen.data, seen.known) = (OwnData::Present, None)),
-            Step::Nothing,
+            RejoinStep::Nothing,
         ),
     ] {
         assert_eq!(decide(&seen), expected, "{what}");
@@ -134,9 +134,9 @@ fn what_is_done_in_each_state() {
     // One that another one promoted while it had its data elsewhere is a member with data.
     let mut promoted = joining(true, |seen| seen.joining = with_data.clone());
     promoted.others.as_mut().unwrap().members[0].is_learner = false;
-    assert_eq!(decide(&promoted), Step::MoveIn(10));
+    assert_eq!(decide(&promoted), RejoinStep::MoveIn(10));
     promoted.others.as_mut().unwrap().members[0].client_urls.clear();
-    assert!(matches!(decide(&promoted), Step::StartJoiner { id: 10, .. }));
+    assert!(matches!(decide(&promoted), RejoinStep::StartJoiner { id: 10, .. }));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn whatever_is_not_certain_is_said_with_the_way_on() {
     ];
     insta::assert_snapshot!(cases.iter().map(word).collect::<Vec<_>>().join("\n"));
     // A minority of the others may be away.
-    assert_eq!(decide(&told(5, away)), Step::Remove(1));
+    assert_eq!(decide(&told(5, away)), RejoinStep::Remove(1));
 }
 
 /// A member as it may be found: mostly well, and of everything else a little.
@@ -244,33 +244,33 @@ proptest! {
             member.peer_urls == [seen.peer_url.clone()] && (member.name.is_empty() || member.name == seen.name)
         };
         match decide(&seen) {
-            Step::Remove(id) => {
+            RejoinStep::Remove(id) => {
                 prop_assert!(may_change(&seen, id) && is_own(find(id)));
                 prop_assert!(seen.joining.get(&id) != Some(&true) && seen.joiner.is_none(), "it has data elsewhere");
             }
-            Step::Add => {
+            RejoinStep::Add => {
                 prop_assert!(may_change(&seen, 0));
                 let members = &seen.others.as_ref().unwrap().members;
                 prop_assert!(members.iter().all(|member| !member.is_learner && member.name != seen.name));
                 prop_assert!(!members.iter().any(|member| member.peer_urls.contains(&seen.peer_url)));
             }
-            Step::StartJoiner { id, initial_cluster } => {
+            RejoinStep::StartJoiner { id, initial_cluster } => {
                 let has_joined = seen.joining.get(&id) == Some(&true);
                 prop_assert!(may_change(&seen, id) && is_own(find(id)) && (find(id).is_learner || has_joined));
                 prop_assert!(seen.joiner.is_none() && find(id).client_urls.is_empty());
                 prop_assert!(initial_cluster.split(',').count() > 1, "alone it could be a cluster");
             }
-            Step::MoveIn(id) => {
+            RejoinStep::MoveIn(id) => {
                 prop_assert!(may_change(&seen, id) && is_own(find(id)));
                 prop_assert!(seen.joining[&id] && seen.joiner.is_none());
             }
-            Step::Promote(id) => {
+            RejoinStep::Promote(id) => {
                 prop_assert!(seen.data == OwnData::Present && seen.runs && find(id).is_learner && is_own(find(id)));
             }
-            Step::TellKubelet => prop_assert!(seen.data == OwnData::Present && !seen.runs && !seen.kubelet_told),
-            Step::StopJoiner(id) => prop_assert!(seen.joiner == Some(id)),
-            Step::Nothing => prop_assert!(seen.data == OwnData::Present),
-            Step::Wait(_) | Step::Report(_) => {}
+            RejoinStep::TellKubelet => prop_assert!(seen.data == OwnData::Present && !seen.runs && !seen.kubelet_told),
+            RejoinStep::StopJoiner(id) => prop_assert!(seen.joiner == Some(id)),
+            RejoinStep::Nothing => prop_assert!(seen.data == OwnData::Present),
+            RejoinStep::Wait(_) | RejoinStep::Report(_) => {}
         }
     }
 
@@ -280,7 +280,7 @@ proptest! {
         let (mut ids, mut cuts) = (10_u64.., cuts.into_iter());
         for _ in 0..80 {
             let step = decide(&world);
-            if step == Step::Nothing {
+            if step == RejoinStep::Nothing {
                 break;
             }
             // Killed before the effect, or right after it.
@@ -301,25 +301,25 @@ proptest! {
 }
 
 /// What an effect does to the host and to etcd.
-fn carry_out(world: &mut Seen, step: &Step, ids: &mut impl Iterator<Item = u64>) {
+fn carry_out(world: &mut Seen, step: &RejoinStep, ids: &mut impl Iterator<Item = u64>) {
     let members = &mut world.others.as_mut().unwrap().members;
     match step {
-        Step::Remove(id) => members.retain(|member| member.id != *id),
-        Step::Add => members.push(learner(ids.next().unwrap(), 1)),
-        Step::StartJoiner { id, .. } => {
+        RejoinStep::Remove(id) => members.retain(|member| member.id != *id),
+        RejoinStep::Add => members.push(learner(ids.next().unwrap(), 1)),
+        RejoinStep::StartJoiner { id, .. } => {
             world.joining.insert(*id, false);
             world.joiner = Some(*id);
         }
-        Step::StopJoiner(_) => world.joiner = None,
-        Step::MoveIn(id) => {
+        RejoinStep::StopJoiner(_) => world.joiner = None,
+        RejoinStep::MoveIn(id) => {
             assert!(world.joining.remove(id).unwrap());
             world.data = OwnData::Present;
         }
-        Step::TellKubelet => (world.runs, world.kubelet_told) = (true, true),
-        Step::Promote(id) => {
+        RejoinStep::TellKubelet => (world.runs, world.kubelet_told) = (true, true),
+        RejoinStep::Promote(id) => {
             members.iter_mut().filter(|member| member.id == *id).for_each(|member| member.is_learner = false);
         }
-        Step::Nothing | Step::Wait(_) | Step::Report(_) => {}
+        RejoinStep::Nothing | RejoinStep::Wait(_) | RejoinStep::Report(_) => {}
     }
 }
 

@@ -1,6 +1,6 @@
 //! A member of etcd that lost its data is a voter again, with no run of turnup: look at the host
-//! and ask the other members, decide ([`decide`], pure), do one thing, look again. Each thing can be
-//! cut off at any instant; what is there says what comes next.
+//! and ask the other members, decide ([`decide`], pure), do one thing, look again. Each thing can
+//! be cut off at any instant; what is there says what comes next.
 
 mod cluster;
 mod decide;
@@ -23,7 +23,7 @@ use super::super::layout;
 use super::super::node_config::NodeConfig;
 use super::super::static_pod;
 use cluster::AskedMembers;
-use decide::{ListedMember, OwnData, Seen, Step, decide};
+use decide::{ListedMember, OwnData, RejoinStep, Seen, decide};
 use record::{EtcdRecord, RecordedMember};
 
 /// How often a member that is well says who the others are: they come and go.
@@ -176,25 +176,30 @@ impl Rejoin {
         }
     }
 
-    fn act(&mut self, own: &OwnPlace<'_>, others: Option<&AskedMembers<'_>>, step: &Step) -> Result<RejoinOutcome> {
+    fn act(
+        &mut self,
+        own: &OwnPlace<'_>,
+        others: Option<&AskedMembers<'_>>,
+        step: &RejoinStep,
+    ) -> Result<RejoinOutcome> {
         let others = || others.ok_or_else(|| Error::bug("members of etcd are changed that were not asked"));
         let going = |what: String| Ok(RejoinOutcome::Going(what));
         match step {
-            Step::Nothing => {
+            RejoinStep::Nothing => {
                 (self.since, self.kubelet_told) = (None, None);
                 Ok(RejoinOutcome::Nothing)
             }
-            Step::Wait(why) => going(why.clone()),
-            Step::Report(why) => Ok(RejoinOutcome::Blocked(why.clone())),
-            Step::Remove(id) => {
+            RejoinStep::Wait(why) => going(why.clone()),
+            RejoinStep::Report(why) => Ok(RejoinOutcome::Blocked(why.clone())),
+            RejoinStep::Remove(id) => {
                 effect("remove the member", || others()?.remove(*id))?;
                 going(format!("etcd has lost its data: the member {id:x} that it was is removed"))
             }
-            Step::Add => {
+            RejoinStep::Add => {
                 effect("add a learner", || others()?.add_learner(own.name, own.peer_url))?;
                 going("etcd has lost its data: this host is added as a learner".into())
             }
-            Step::StartJoiner { id, initial_cluster } => {
+            RejoinStep::StartJoiner { id, initial_cluster } => {
                 effect("start the learner", || own.start_joiner(*id, initial_cluster))?;
                 if self.started.replace(*id) != Some(*id) {
                     return going(format!("the learner {id:x} of etcd gets its data from the other members"));
@@ -202,22 +207,22 @@ impl Rejoin {
                 let said = etcd_joiner::last_words().join(" / ");
                 going(format!("the learner {id:x} of etcd had ended by itself and is started again: {said}"))
             }
-            Step::StopJoiner(id) => {
+            RejoinStep::StopJoiner(id) => {
                 effect("stop the learner", etcd_joiner::stop)?;
                 going(format!("the learner {id:x} of etcd is stopped"))
             }
-            Step::MoveIn(id) => {
+            RejoinStep::MoveIn(id) => {
                 effect("move the data in", || disk::move_in(own.directory(), *id))?;
                 going(format!("the data of the learner {id:x} are where etcd has its data"))
             }
-            Step::TellKubelet => {
+            RejoinStep::TellKubelet => {
                 let again = self.kubelet_told.is_some();
                 let tell = || if again { own.member.restart_kubelet() } else { own.member.forget_failed() };
                 effect("tell kubelet", tell)?;
                 self.kubelet_told = Some(Instant::now() + if again { RESTARTED } else { STARTS });
                 going("kubelet starts etcd with the data that its learner got".into())
             }
-            Step::Promote(id) => {
+            RejoinStep::Promote(id) => {
                 if !effect("promote the learner", || others()?.promote(*id))? {
                     return going(format!("the learner {id:x} of etcd has not all data yet"));
                 }
