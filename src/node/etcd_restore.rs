@@ -263,6 +263,8 @@ impl OwnMember {
 
     /// Starts again what was stopped, now and at each boot.
     pub(crate) fn start(&self, id: &str) -> Result<()> {
+        // It is another cluster of etcd by now; the agent writes down which once it is well.
+        remove_file(Path::new(layout::ETCD_RECORD))?;
         for unit in ["kubelet.service", BACKUP_TIMER, AGENT_UNIT] {
             if Path::new(&layout::unit_file(unit)).exists() {
                 failpoint::around(format_args!("start {unit}"), || systemctl(&["enable", "--now", unit]))?;

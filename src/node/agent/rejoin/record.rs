@@ -10,11 +10,11 @@ use crate::document::{self, Document, Fields};
 use crate::error::Result;
 use crate::input;
 
-use super::super::super::task;
+use super::super::super::{layout, task};
 use super::decide::KnownCluster;
 
-/// Where it lies: on the host's own disk.
-pub(super) const FILE: &str = "/var/lib/turnup/etcd.json";
+/// Where it lies.
+pub(super) const FILE: &str = layout::ETCD_RECORD;
 
 /// The content of [`FILE`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
