@@ -160,6 +160,11 @@
 //! a terminal. Every error has a class, the class is the exit code, and the code that knows the
 //! next command adds it.
 //!
+//! Architecture invariant: etcd forms one cluster once. A member without its data never starts as
+//! the one that it was, and nothing but an operator's first run starts one as `new`. What joins is
+//! a learner that the others have let in (`bootstrap::etcd_step`, `node::agent::rejoin`); where
+//! these are no healthy majority of the known cluster, nothing is changed but by `turnup restore`.
+//!
 //! Architecture invariant: a host is left as it was found. What `node` is about to make, and what
 //! was there before, is in the host's own restore log and synced before the first effect; the way
 //! back reads nothing else. Backups of etcd alone stay: who resets a host by mistake needs them.

@@ -264,7 +264,8 @@ fn lost_data(host: &str, members: usize) -> Error {
         return error.hint("turnup restore (from a backup); or, to give all data up: turnup down");
     }
     error.hint(format!(
-        "turnup reset {host}, then: turnup up (the others give it their data); when most members are lost: turnup restore"
+        "turnup status (its agent makes it a member again, or says why not); in place of that: turnup reset {host}, then: \
+         turnup up; when most members are lost: turnup restore"
     ))
 }
 

@@ -19,8 +19,9 @@ use crate::exec::Run;
 use crate::failpoint;
 
 use super::backup::{EtcdPrograms, SnapshotContent, read_part};
+use super::etcd_joiner;
 use super::layout;
-use super::node_config::{AGENT_UNIT, BACKUP_SERVICE, BACKUP_TIMER, Content, NodeConfig};
+use super::node_config::{AGENT_UNIT, BACKUP_SERVICE, BACKUP_TIMER, NodeConfig};
 use super::static_pod;
 use super::systemd::{self, systemctl};
 
@@ -37,10 +38,13 @@ const STOP: Duration = Duration::from_mins(5);
 pub(crate) const MEMBER: &str = "member";
 /// etcd's database below the data directory of a member.
 const DATABASE: &str = "member/snap/db";
+/// The data directory of a member, below the directory of everything of etcd.
+pub(super) const DATA: &str = "data";
 /// The file that holds the id of the last restore that came to its end here.
-const MARK: &str = "restored";
+pub(super) const RESTORED: &str = "restored";
 
 /// This host's member of etcd, as its manifest says.
+#[derive(Clone)]
 pub(crate) struct OwnMember {
     host: String,
     /// Where everything of etcd is: on its own disk, or on the host's.
@@ -121,9 +125,7 @@ impl OwnMember {
 
     /// That of a host with this node config.
     pub(crate) fn of(node_config: &NodeConfig) -> Option<Self> {
-        let path = layout::manifest("etcd");
-        let file = node_config.files.iter().find(|file| file.path == path)?;
-        let Content::Yaml(manifest) = &file.content else { return None };
+        let manifest = static_pod::find_manifest(node_config, "etcd")?;
         let data = Path::new(static_pod::find_flag(manifest, "data-dir")?);
         Some(Self { host: node_config.node.clone(), directory: data.parent()?.to_owned() })
     }
@@ -151,13 +153,18 @@ impl OwnMember {
         Self::find()?.ok_or_else(|| Error::precondition("this host has no member of etcd").hint("turnup up"))
     }
 
-    fn data(&self) -> PathBuf {
-        self.directory.join("data")
+    /// Where everything of etcd is.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.directory.join(DATA)
     }
 
     /// Whatever its manifest says by now: whether something has its data.
-    fn is_running(&self) -> bool {
-        static_pod::runs_with(&format!("--data-dir={}", self.data().display()))
+    pub(super) fn is_running(&self) -> bool {
+        static_pod::runs_with(&static_pod::data_dir_flag(&self.data()))
     }
 
     /// Changes nothing.
@@ -184,6 +191,8 @@ impl OwnMember {
                 failpoint::around(format_args!("stop {unit}"), || systemctl(&["disable", "--now", unit]))?;
             }
         }
+        // It has etcd's ports, and is none of kubelet's.
+        etcd_joiner::stop()?;
         for (pod, seconds) in PODS {
             failpoint::around(format_args!("stop {pod}"), || self.stop_pod(pod, seconds))?;
         }
@@ -195,18 +204,34 @@ impl OwnMember {
     }
 
     fn stop_pod(&self, pod: &str, seconds: u8) -> Result<()> {
-        let crictl = |words: &[&str]| {
-            let run = Run::new(layout::program("crictl")).dir("/").timeout(STOP);
-            run.args(words.iter().copied()).succeed().map(|output| output.stdout)
-        };
+        let ids = self.find_containers(pod, "running")?;
+        if ids.is_empty() { Ok(()) } else { crictl(&["stop", &format!("--timeout={seconds}")], &ids).map(drop) }
+    }
+
+    /// The containers of a static pod in this state.
+    fn find_containers(&self, pod: &str, state: &str) -> Result<Vec<String>> {
         let label = format!("--label=io.kubernetes.pod.name={pod}-{}", self.host);
-        let found = crictl(&["ps", "--quiet", &label, "--label=io.kubernetes.pod.namespace=kube-system"])?;
-        let ids: Vec<&str> = found.split_whitespace().collect();
-        if ids.is_empty() {
-            Ok(())
-        } else {
-            crictl(&[&["stop", &format!("--timeout={seconds}")], &ids[..]].concat()).map(drop)
-        }
+        let state = format!("--state={state}");
+        let found = crictl(
+            &["ps", "--quiet", "--all", &state, &label, "--label=io.kubernetes.pod.namespace=kube-system"],
+            &[],
+        )?;
+        Ok(found.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// Has kubelet start etcd now, whose data are there again: it waits ever longer between two
+    /// tries, for the container that failed last.
+    pub(super) fn forget_failed(&self) -> Result<()> {
+        let failed = self.find_containers("etcd", "exited")?;
+        if failed.is_empty() { Ok(()) } else { crictl(&["rm"], &failed).map(drop) }
+    }
+
+    /// The same where it waits for a directory that was missing, which a new kubelet does not. It
+    /// waits a minute for an API server that does not answer, as one without its etcd, and not for
+    /// one that is not there.
+    pub(super) fn restart_kubelet(&self) -> Result<()> {
+        self.stop_pod("kube-apiserver", 3)?;
+        systemctl(&["restart", "kubelet.service"])
     }
 
     /// A part of the member's database from this byte on, in base64; empty behind its end. The
@@ -238,6 +263,8 @@ impl OwnMember {
 
     /// Starts again what was stopped, now and at each boot.
     pub(crate) fn start(&self, id: &str) -> Result<()> {
+        // It is another cluster of etcd by now; the agent writes down which once it is well.
+        remove_file(Path::new(layout::ETCD_RECORD))?;
         for unit in ["kubelet.service", BACKUP_TIMER, AGENT_UNIT] {
             if Path::new(&layout::unit_file(unit)).exists() {
                 failpoint::around(format_args!("start {unit}"), || systemctl(&["enable", "--now", unit]))?;
@@ -258,6 +285,12 @@ pub(crate) fn snapshot_name(id: &str) -> String {
 #[must_use]
 pub(crate) fn aside_name(id: &str) -> String {
     format!("data-before-{id}")
+}
+
+fn crictl(words: &[&str], ids: &[String]) -> Result<String> {
+    let run = Run::new(layout::program("crictl")).dir("/").timeout(STOP);
+    let words = words.iter().copied().chain(ids.iter().map(String::as_str));
+    run.args(words).succeed().map(|output| output.stdout)
 }
 
 fn remove_file(path: &Path) -> Result<()> {
@@ -289,7 +322,7 @@ impl Exchange<'_> {
 
     /// Whether this restore came to its end here.
     fn is_marked(&self) -> bool {
-        fs_err::read_to_string(self.member.directory.join(MARK)).is_ok_and(|mark| mark.trim() == self.order.id)
+        fs_err::read_to_string(self.member.directory.join(RESTORED)).is_ok_and(|mark| mark.trim() == self.order.id)
     }
 
     fn carry_out(&self) -> Result<()> {
@@ -300,7 +333,7 @@ impl Exchange<'_> {
                 Next::PutAside => self.put_aside(),
                 Next::MoveIn => self.rename(&self.built(), &self.member.data()),
                 Next::Mark => Ok(atomic_file::replace(
-                    &self.member.directory.join(MARK),
+                    &self.member.directory.join(RESTORED),
                     self.order.id.as_bytes(),
                     FileMode::Exact(0o600),
                 )?),
@@ -445,7 +478,7 @@ mkdir -p "$dir/member/snap" && echo "$*" >"$dir/member/snap/db"
                 .map(|entry| entry.unwrap().file_name().into_string().unwrap())
                 .collect();
             names.sort();
-            assert_eq!(names, ["data", "data-before-t1", MARK]);
+            assert_eq!(names, ["data", "data-before-t1", RESTORED]);
         }
     }
 

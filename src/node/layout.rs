@@ -54,6 +54,8 @@ pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.
 pub(crate) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 
+/// Which cluster of etcd a control-plane host belongs to: on its own disk, apart from etcd's data.
+pub(crate) const ETCD_RECORD: &str = "/var/lib/turnup/etcd.json";
 /// What turnup itself keeps on a host, for root alone.
 pub(crate) const STATE: &str = "/var/lib/turnup";
 /// What a control-plane host is given for its backups.

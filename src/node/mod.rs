@@ -16,6 +16,7 @@ pub(crate) mod diff;
 mod digests;
 mod disk;
 pub(crate) mod down;
+mod etcd_joiner;
 pub(crate) mod etcd_restore;
 mod event;
 pub(crate) mod facts;

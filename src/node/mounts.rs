@@ -219,7 +219,12 @@ fn require_moved(mount: &Mount) -> Result<()> {
 }
 
 fn find_entry(dir: &Path) -> Option<String> {
-    names_in(dir).into_iter().find(|name| !NO_DATA.iter().any(|own| name.starts_with(own)))
+    names_in(dir).into_iter().find(|name| !is_no_data(name))
+}
+
+/// Whether a name in the root of a disk is that of what is there without data.
+pub(super) fn is_no_data(name: &str) -> bool {
+    NO_DATA.iter().any(|own| name.starts_with(own))
 }
 
 fn abandoned(gone: &Mount) -> Error {

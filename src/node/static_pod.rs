@@ -50,6 +50,18 @@ pub(super) fn runs_with(word: &str) -> bool {
     })
 }
 
+/// The manifest of a static pod of this node config.
+pub(super) fn find_manifest<'c>(node_config: &'c NodeConfig, pod: &str) -> Option<&'c Value> {
+    let path = layout::manifest(pod);
+    let file = node_config.files.iter().find(|file| file.path == path)?;
+    if let Content::Yaml(manifest) = &file.content { Some(manifest) } else { None }
+}
+
+/// The flag by which a process of etcd is known that has these data.
+pub(super) fn data_dir_flag(data: &Path) -> String {
+    format!("--data-dir={}", data.display())
+}
+
 /// The value of a flag of the first container, without its dashes.
 pub(super) fn find_flag<'m>(manifest: &'m Value, name: &str) -> Option<&'m str> {
     let words = manifest.pointer("/spec/containers/0/command")?.as_array()?.iter().filter_map(Value::as_str);

@@ -24,9 +24,9 @@ const OPERATOR_LEAVES_OUT: [&str; 9] = [
     "provision/turnup.tfplan",
     "validate",
 ];
-/// On a host: what runs, what is logged, what systemd and pods remember for themselves, and the
-/// sweep's own failpoint log.
-const HOST_LEAVES_OUT: [&str; 11] = [
+/// On a host: what runs, what is logged, what systemd, pods and the agent (in its first minute)
+/// remember for themselves, and the sweep's own failpoint log.
+const HOST_LEAVES_OUT: [&str; 12] = [
     "etc/machine-id",
     "run",
     "tmp",
@@ -35,6 +35,7 @@ const HOST_LEAVES_OUT: [&str; 11] = [
     "var/lib/dbus",
     "var/lib/private",
     "var/lib/systemd",
+    "var/lib/turnup/etcd.json",
     "var/log",
     "var/tmp",
     "root/.kube",

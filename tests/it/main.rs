@@ -43,6 +43,7 @@ mod cluster_exporters;
 mod cluster_faults;
 mod cluster_firewall;
 mod cluster_ha;
+mod cluster_heal;
 mod cluster_identity;
 mod cluster_lent;
 mod cluster_life;

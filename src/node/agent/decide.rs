@@ -10,6 +10,9 @@ const INTERVAL: Duration = Duration::from_mins(1);
 /// The longest pause between two repairs of the same thing.
 const LONGEST: Duration = Duration::from_mins(30);
 
+/// After so many rounds what is on its way is looked at less often.
+pub(super) const PATIENT: u32 = 60;
+
 /// The host at one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Observation {
@@ -98,6 +101,11 @@ pub(super) fn pause_after(random: u64) -> Duration {
     let extra = u128::from(random) % (spread + 1);
     let least = INTERVAL.as_millis() - spread / 2;
     Duration::from_millis(u64::try_from(least + extra).unwrap_or(u64::MAX))
+}
+
+/// The same while something is on its way: soon, and less soon where it does not come to an end.
+pub(super) const fn pause_while_going(rounds: u32) -> Duration {
+    Duration::from_secs(if rounds < PATIENT { 1 } else { 10 })
 }
 
 #[cfg(test)]

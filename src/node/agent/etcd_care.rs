@@ -3,12 +3,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
+use super::super::etcd_restore::OwnMember;
 use super::super::node_config::NodeConfig;
 use super::super::up;
 use super::etcd::{EtcdAction, EtcdView, decide};
 use super::etcdctl::OwnEtcd;
+use super::rejoin::{self, Rejoin, RejoinOutcome};
 
 /// Where a member's turn has come and it has to wait, it looks that often.
 const WAIT: SignedDuration = SignedDuration::from_mins(5);
@@ -28,6 +30,8 @@ pub(super) enum Care {
     Repaired(String),
     /// This is wrong.
     Problem(String),
+    /// This is wrong, and is being put right: the next look comes soon.
+    Going(String),
 }
 
 /// What the agent remembers between two rounds.
@@ -39,6 +43,7 @@ pub(super) struct EtcdCare {
     next: Option<Timestamp>,
     /// How many looks in a row etcd did not answer: it may just start.
     silent: u32,
+    rejoin: Rejoin,
 }
 
 impl EtcdCare {
@@ -51,7 +56,23 @@ impl EtcdCare {
     pub(super) fn round(&mut self, node_config: &NodeConfig, now: Timestamp) -> Care {
         let Some(etcd) = OwnEtcd::find(node_config) else { return Care::Well };
         let health = node_config.health.iter().find(|health| health.pod.starts_with("kube-system_etcd-"));
-        let is_well = health.is_none_or(|health| up::ask(&health.url).is_ok());
+        let lacks_data = OwnMember::of(node_config).is_some_and(|member| rejoin::lacks_data(&member));
+        let is_well = !lacks_data && health.is_none_or(|health| up::ask(&health.url).is_ok());
+        let remembered =
+            if is_well && !self.rejoin.is_under_way() { self.rejoin.remember(etcd.program()) } else { Ok(true) };
+        let rejoined = match remembered {
+            Err(error) => self.fall_silent(&node_config.node, &error),
+            Ok(false) => Care::Well,
+            Ok(true) => match self.rejoin.round(node_config, etcd.program()) {
+                RejoinOutcome::Nothing => Care::Well,
+                RejoinOutcome::Going(what) => Care::Going(what),
+                RejoinOutcome::Joined(what) => Care::Repaired(what),
+                RejoinOutcome::Blocked(why) => Care::Problem(why),
+            },
+        };
+        if rejoined != Care::Well {
+            return rejoined;
+        }
         let is_due = self.interval.is_some() && self.next.is_none_or(|next| now >= next);
         if is_well && !is_due {
             self.silent = 0;
@@ -63,12 +84,25 @@ impl EtcdCare {
                 self.next = self.interval.map(|interval| next_turn(interval, last, now));
                 care
             }
-            Err(error) => {
-                self.silent = self.silent.saturating_add(1);
-                let why = || Care::Problem(format!("etcd of this host: {}", error.message()));
-                if self.silent > 1 { why() } else { Care::Well }
-            }
+            Err(error) => self.fall_silent(&node_config.node, &error),
         }
+    }
+
+    /// Whether this host's member has lost its data, and does not vote again yet.
+    pub(super) const fn is_rejoining(&self) -> bool {
+        self.rejoin.is_under_way()
+    }
+
+    /// Once it may just start; then it is a problem.
+    fn fall_silent(&mut self, host: &str, error: &Error) -> Care {
+        self.silent = self.silent.saturating_add(1);
+        if self.silent < 2 {
+            return Care::Well;
+        }
+        Care::Problem(format!(
+            "etcd of this host: {}; when its data are damaged: turnup reset {host}, then: turnup up",
+            error.message()
+        ))
     }
 }
 

@@ -2,7 +2,7 @@
 //! effects that `etcd` decides on. Each is a run of a program, and so a failpoint.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -16,7 +16,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::exec::Run;
 
 use super::super::layout;
-use super::super::node_config::{Content, NodeConfig};
+use super::super::node_config::NodeConfig;
 use super::super::static_pod;
 use super::etcd::{Alarm, EtcdMember, EtcdView};
 
@@ -31,7 +31,7 @@ const REWRITE: Duration = Duration::from_mins(4);
 /// The same for etcdctl.
 const REWRITE_FLAG: &str = "--command-timeout=240s";
 /// For all else.
-const ANSWER: Duration = Duration::from_secs(30);
+pub(super) const ANSWER: Duration = Duration::from_secs(30);
 /// etcd's own quota, where the manifest names none.
 const USUAL_QUOTA: u64 = 2 << 30;
 
@@ -44,10 +44,12 @@ pub(super) struct OwnEtcd {
 impl OwnEtcd {
     /// Where this node config has a member of etcd.
     pub(super) fn find(node_config: &NodeConfig) -> Option<Self> {
-        let path = layout::manifest("etcd");
-        let file = node_config.files.iter().find(|file| file.path == path)?;
-        let Content::Yaml(manifest) = &file.content else { return None };
+        let manifest = static_pod::find_manifest(node_config, "etcd")?;
         Some(Self { program: layout::ETCDCTL.into(), quota: quota_of(manifest) })
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        &self.program
     }
 
     #[cfg(test)]
@@ -81,8 +83,7 @@ impl OwnEtcd {
 
     /// Of those that answer: etcdctl fails when one does not, and says what the others said.
     fn statuses(&self) -> Result<Vec<EndpointStatus>> {
-        let said = self.run(&["endpoint", "status", "--cluster"]).output()?;
-        parse(&said.stdout)
+        parse(&stdout_of(self.run(&["endpoint", "status", "--cluster"])))
     }
 
     fn defragmented(&self) -> Result<BTreeMap<String, Timestamp>> {
@@ -140,11 +141,16 @@ fn endpoint() -> String {
 }
 
 /// Where it asks, with what it is believed there, and how long it may take.
-fn flags(endpoint: &str) -> Vec<&str> {
+pub(super) fn flags(endpoint: &str) -> Vec<&str> {
     [&[endpoint], &layout::ETCD_CLIENT[..], &TIMEOUTS].concat()
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
+/// What it printed, also where it failed after that.
+pub(super) fn stdout_of(run: Run) -> String {
+    run.output().map_or_else(|failure| failure.ended().stdout.clone(), |output| output.stdout)
+}
+
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text.trim()).context("etcdctl did not print JSON")
 }
 

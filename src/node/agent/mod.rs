@@ -7,7 +7,8 @@
 //!
 //! It repairs, and never upgrades: it knows no other node config than the applied one. What the
 //! operator's run left half done, and what only an operator can bring (a private key), it reports.
-//! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]).
+//! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]), and makes it a
+//! voter again where it has lost its data ([`rejoin`]).
 //! It never starts, stops or restarts its own unit, which would wait for its own end.
 
 mod decide;
@@ -15,6 +16,7 @@ mod etcd;
 mod etcd_care;
 mod etcdctl;
 mod observe;
+mod rejoin;
 mod status;
 
 use std::collections::hash_map::RandomState;
@@ -30,13 +32,17 @@ use crate::exec::signals;
 use crate::failpoint;
 
 use super::digests::Digests;
+use super::etcd_restore::OwnMember;
 use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
-use decide::{Attempts, HostAction, Observation, decide, pause_after};
+use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
 use etcd_care::{Care, EtcdCare};
 use status::{FILE, HostState, StatusFile, one_line};
 
 pub(crate) use status::{AgentStatus, PastRepair};
+
+/// Between two looks whether etcd has its data, in a pause.
+const WATCH: Duration = Duration::from_secs(5);
 
 /// Looks after this host until a signal comes. What it finds and does goes to `out`, a line each.
 /// Its member of etcd is defragmented in the interval, if there is one.
@@ -50,13 +56,14 @@ pub(crate) fn run(defragment_every: Option<Duration>, out: &mut dyn Write) -> Re
         host: &mut ThisHost { etcd: EtcdCare::new(interval), ..ThisHost::default() },
         status: AgentStatus::read_or_default(path),
         attempts: Attempts::default(),
+        going: 0,
         out,
     };
     let mut file = StatusFile::new(path);
     let mut round = || -> Result<()> {
         agent.look_after(start.elapsed(), Timestamp::now())?;
         file.write(&agent.status)?;
-        signals::sleep(pause_after(RandomState::new().hash_one(())))
+        agent.wait()
     };
     loop {
         match round() {
@@ -75,6 +82,10 @@ trait Host {
     fn repair(&mut self) -> Result<()>;
     /// A round of care for its member of etcd, after a look that found nothing else.
     fn care_for_etcd(&mut self, clock: Timestamp) -> Care;
+    /// Whether its member of etcd has lost its data, and does not vote again yet.
+    fn is_rejoining(&self) -> bool;
+    /// Whether that member has lost its data since the last look; this asks no lock.
+    fn has_lost_data(&self) -> bool;
     /// Lets go of the lock.
     fn release(&mut self);
 }
@@ -85,6 +96,8 @@ struct ThisHost {
     etcd: EtcdCare,
     turn: Option<fs_err::File>,
     node_config: Option<NodeConfig>,
+    /// Its member of etcd, while the last look found data of it.
+    member: Option<OwnMember>,
 }
 
 impl Host for ThisHost {
@@ -94,6 +107,8 @@ impl Host for ThisHost {
             return Ok(Observation::Busy);
         }
         let (seen, node_config) = observe::observe(&self.digests)?;
+        let member = node_config.as_ref().and_then(OwnMember::of);
+        self.member = member.filter(|member| !rejoin::lacks_data(member));
         self.node_config = node_config;
         Ok(seen)
     }
@@ -109,6 +124,15 @@ impl Host for ThisHost {
         self.node_config.as_ref().map_or(Care::Well, |node_config| self.etcd.round(node_config, clock))
     }
 
+    fn is_rejoining(&self) -> bool {
+        let member = self.node_config.as_ref().and_then(OwnMember::of);
+        self.etcd.is_rejoining() || member.is_some_and(|member| rejoin::lacks_data(&member))
+    }
+
+    fn has_lost_data(&self) -> bool {
+        self.member.as_ref().is_some_and(rejoin::lacks_data)
+    }
+
     fn release(&mut self) {
         (self.turn, self.node_config) = (None, None);
     }
@@ -118,6 +142,8 @@ struct Agent<'a> {
     host: &'a mut dyn Host,
     status: AgentStatus,
     attempts: Attempts,
+    /// How many rounds in a row something was on its way that needs the next look soon.
+    going: u32,
     out: &'a mut dyn Write,
 }
 
@@ -137,14 +163,46 @@ impl Agent<'_> {
         };
         match decide(seen, &mut self.attempts, now) {
             HostAction::Stay(HostState::AsDeclared, None) => self.care_for_etcd(clock),
-            HostAction::Stay(state, problem) => self.stay(state, problem),
-            HostAction::Postpone(losses) => self.postpone(losses),
-            HostAction::Repair(losses) => self.repair(losses, now, clock),
+            HostAction::Stay(state, problem) => {
+                self.going = 0;
+                self.stay(state, problem)
+            }
+            HostAction::Postpone(losses) => {
+                self.postpone(losses)?;
+                // What else is lost here may be lost because etcd is.
+                if self.host.is_rejoining() { self.care_for_etcd(clock) } else { Ok(()) }
+            }
+            HostAction::Repair(losses) => {
+                self.going = u32::from(self.host.is_rejoining());
+                self.repair(losses, now, clock)
+            }
+        }
+    }
+
+    /// Until the next look: a minute, or less where something is on its way or etcd loses its data.
+    fn wait(&self) -> Result<()> {
+        if self.going > 0 {
+            return signals::sleep(pause_while_going(self.going));
+        }
+        let until = Instant::now() + pause_after(RandomState::new().hash_one(()));
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.host.has_lost_data() {
+                return Ok(());
+            }
+            signals::sleep(left.min(WATCH))?;
         }
     }
 
     fn care_for_etcd(&mut self, clock: Timestamp) -> Result<()> {
-        let problem = match self.host.care_for_etcd(clock) {
+        let cared = self.host.care_for_etcd(clock);
+        self.going = match cared {
+            Care::Going(_) => self.going.saturating_add(1),
+            // The other members may be well again at any time.
+            Care::Problem(_) if self.host.is_rejoining() => PATIENT,
+            _ => 0,
+        };
+        let problem = match cared {
             Care::Well => None,
             Care::Done(what) => {
                 self.tell(&what)?;
@@ -155,7 +213,7 @@ impl Agent<'_> {
                 self.status.add(clock, vec![what]);
                 None
             }
-            Care::Problem(why) => Some(one_line(&why)),
+            Care::Problem(why) | Care::Going(why) => Some(one_line(&why)),
         };
         let state = if problem.is_some() { HostState::EtcdUnwell } else { HostState::AsDeclared };
         self.stay(state, problem)
@@ -254,6 +312,14 @@ mod tests {
             if self.cared.is_empty() { Care::Well } else { self.cared.remove(0) }
         }
 
+        fn is_rejoining(&self) -> bool {
+            matches!(self.cared.first(), Some(Care::Going(_)))
+        }
+
+        fn has_lost_data(&self) -> bool {
+            false
+        }
+
         fn release(&mut self) {
             self.done.push("release");
         }
@@ -266,8 +332,8 @@ mod tests {
     /// The status after each look, a minute apart, and what was told.
     fn run_over(mut host: FakeHost) -> (Vec<AgentStatus>, String, Vec<&'static str>) {
         let (looks, mut out) = (host.seen.len(), Vec::new());
-        let mut agent =
-            Agent { host: &mut host, status: AgentStatus::default(), attempts: Attempts::default(), out: &mut out };
+        let (status, attempts) = (AgentStatus::default(), Attempts::default());
+        let mut agent = Agent { host: &mut host, status, attempts, going: 0, out: &mut out };
         let look = |look: usize| {
             let minutes = u64::try_from(look).unwrap();
             let clock = Timestamp::from_second(i64::try_from(minutes).unwrap() * 60).unwrap();
