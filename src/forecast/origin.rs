@@ -42,7 +42,8 @@ impl Origins {
     }
 }
 
-fn parse(text: &str) -> Value {
+/// What is in a node config.
+pub(super) fn parse(text: &str) -> Value {
     serde_json::from_str(text).map(unfold).unwrap_or_default()
 }
 
