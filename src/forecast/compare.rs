@@ -12,89 +12,37 @@ pub(super) const NAMES: [&str; 4] = ["path", "name", "reference", "key"];
 /// The way to a value: keys of objects, names of list elements.
 pub(super) type Way = Vec<String>;
 
-/// A trace of a change at one value: a line of it, of a single line a word, of a list an element,
-/// that only one of both documents has; nothing of it where the whole value is gone.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Trace {
-    /// The value.
-    pub way: Way,
-    /// Whether it is in the second document.
-    is_new: bool,
-    part: String,
-}
-
 /// The ways to all values that are not the same in both. Elements of lists are the same when their
 /// names are.
 pub(super) fn differences(before: &Value, after: &Value) -> BTreeSet<Way> {
     let mut found = BTreeSet::new();
-    compare(before, after, &mut Way::new(), &mut |way, _, _| {
-        found.insert(way.clone());
-    });
+    compare(before, after, &mut Way::new(), &mut found);
     found
 }
 
-/// What the second document makes of what the first one has: traces of each value that is not the
-/// same in it. What it has besides leaves no trace, but where the first one has nothing at all.
-pub(super) fn traces(before: &Value, after: &Value) -> BTreeSet<Trace> {
-    let mut found = BTreeSet::new();
-    compare(before, after, &mut Way::new(), &mut |way, before, after| {
-        let trace = |is_new, part: &str| Trace { way: way.clone(), is_new, part: part.to_owned() };
-        let Some(before) = before else { return };
-        let (old, new) = (parts(before), after.map(parts).unwrap_or_default());
-        if after.is_none() || old == new {
-            // It is gone, or has the same parts in another order.
-            found.insert(trace(false, ""));
-            return;
-        }
-        found.extend(old.difference(&new).map(|part| trace(false, part)));
-        found.extend(new.difference(&old).map(|part| trace(true, part)));
-    });
-    found
-}
-
-fn parts(value: &Value) -> BTreeSet<Cow<'_, str>> {
-    match value {
-        Value::String(text) if text.trim_end().contains('\n') => text.lines().map(Cow::from).collect(),
-        Value::String(text) => text.split_whitespace().map(Cow::from).collect(),
-        Value::Array(list) => list.iter().map(|element| element.to_string().into()).collect(),
-        value => [value.to_string().into()].into(),
-    }
-}
-
-/// Calls `found` with the way to each value that is not the same in both, and with both.
-fn compare(
-    before: &Value,
-    after: &Value,
-    way: &mut Way,
-    found: &mut impl FnMut(&Way, Option<&Value>, Option<&Value>),
-) -> bool {
+fn compare(before: &Value, after: &Value, way: &mut Way, found: &mut BTreeSet<Way>) {
     if before == after {
-        return false;
+        return;
     }
-    let lists = members(before).zip(members(after)).filter(|(left, _)| !left.is_empty());
-    let Some((left, right)) = lists else {
-        found(way, Some(before), Some(after));
-        return true;
+    let (Some(left), Some(right)) = (members(before), members(after)) else {
+        found.insert(way.clone());
+        return;
     };
     let find = |list: &'_ [FieldAndValue<'_>], name: &str| list.iter().position(|(known, _)| known == name);
     let names: BTreeSet<&str> = left.iter().chain(&right).map(|(name, _)| name.as_ref()).collect();
-    let mut differs = false;
+    let start = found.len();
     for name in names {
         way.push(name.to_owned());
-        differs |= match (find(&left, name), find(&right, name)) {
+        match (find(&left, name), find(&right, name)) {
             (Some(before), Some(after)) => compare(&left[before].1, &right[after].1, way, found),
-            (before, after) => {
-                found(way, before.map(|at| left[at].1.as_ref()), after.map(|at| right[at].1.as_ref()));
-                true
-            }
-        };
+            _ => drop(found.insert(way.clone())),
+        }
         way.pop();
     }
-    if !differs {
+    if found.len() == start {
         // The same elements in another order.
-        found(way, Some(before), Some(after));
+        found.insert(way.clone());
     }
-    true
 }
 
 /// A part of a value by its name.

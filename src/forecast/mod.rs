@@ -14,10 +14,8 @@ mod dry_parse_tests;
 mod origin;
 #[cfg(test)]
 mod own_parse_tests;
-mod pools;
 #[cfg(test)]
 mod random_tests;
-mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -131,21 +129,6 @@ impl Forecast {
         Engine::simulate_task(&cluster.store, &bootstrap::phase(&cluster)?, &NODE_CONFIG.on(name))?;
         let bytes = cluster.store.read(Self::node_file(name))?;
         Ok(bytes.map(|bytes| unknown::shown(&String::from_utf8_lossy(&bytes)).into_owned()))
-    }
-
-    /// The file of a node config.
-    #[must_use]
-    pub fn node_file(node: &str) -> String {
-        bootstrap::node_config::file_of(node)
-    }
-
-    /// The same node in another forecast with these hosts, which may have given it another name.
-    fn counterpart<'a>(&self, node: &'a str, hosts: &BTreeSet<&'a str>) -> Option<&'a str> {
-        if hosts.contains(node) || hosts.len() != self.hosts.len() {
-            return Some(node);
-        }
-        let at = self.hosts.keys().position(|name| name == node)?;
-        hosts.iter().nth(at).copied()
     }
 
     /// The same cluster with other settings, of which nothing is computed yet.

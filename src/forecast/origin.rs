@@ -1,12 +1,15 @@
-//! The values of a node config, each with the settings that decide it. Does not find out which: that
-//! is `search`.
+//! Which settings decide the values of a node config, found by trial.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::Forecast;
 use super::affected::{node_place, unfold};
-use super::compare::{NAMES, Way, members};
+use super::compare::{NAMES, Way, differences, members};
+use crate::config::{ChangeEffect, Setting, Settings};
+use crate::error::Result;
+use crate::node::layout;
 
 /// One value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +22,49 @@ pub struct NodeValue {
     pub settings: BTreeSet<String>,
 }
 
+impl Forecast {
+    /// The file of a node config.
+    #[must_use]
+    pub fn node_file(node: &str) -> String {
+        crate::bootstrap::node_config::file_of(node)
+    }
+
+    /// Which settings decide which values of a node, found by trial.
+    pub fn origins(&self, settings: &Settings, node: &str) -> Result<Origins> {
+        let mut search = Search::new(self, settings, node);
+        let (mut elsewhere, mut later) = (Vec::new(), Vec::new());
+        for Setting { name, .. } in settings.list() {
+            let mut values = search.values(name)?;
+            // What changes no host stands in no node config.
+            if settings.effect(name)? == Some(ChangeEffect::None) {
+                elsewhere.push(values);
+                continue;
+            }
+            // Where the tree says where it goes, it goes there, and rarely elsewhere.
+            if settings.destinations(name)?.is_empty() {
+                search.try_alone(&mut values);
+            }
+            later.push(values);
+        }
+        search.try_rounds(elsewhere);
+        search.try_rounds(later);
+        Ok(search.origins)
+    }
+
+    /// The same node in another forecast with these hosts, which may have given it another name.
+    pub(super) fn counterpart<'a>(&self, node: &'a str, hosts: &BTreeSet<&'a str>) -> Option<&'a str> {
+        if hosts.contains(node) || hosts.len() != self.hosts.len() {
+            return Some(node);
+        }
+        let at = self.hosts.keys().position(|name| name == node)?;
+        hosts.iter().nth(at).copied()
+    }
+}
+
 /// What trials have shown of the values of one node.
 pub struct Origins {
     /// Each setting with the ways to the values that change with it.
-    pub(super) reached: BTreeMap<String, BTreeSet<Way>>,
+    reached: BTreeMap<String, BTreeSet<Way>>,
     /// How many node configs were computed for it.
     pub trials: usize,
 }
@@ -42,9 +84,231 @@ impl Origins {
     }
 }
 
-/// What is in a node config.
-pub(super) fn parse(text: &str) -> Value {
+fn parse(text: &str) -> Value {
     serde_json::from_str(text).map(unfold).unwrap_or_default()
+}
+
+/// A setting with another value than it has.
+type Trial = (String, String);
+
+/// The search for origins. Values of many settings are tried together, and in halves where
+/// anything differs that none of them is known to reach: a setting with a `sets` comment the places
+/// that it names, any other one what its first value has reached alone.
+struct Search<'a> {
+    forecast: &'a Forecast,
+    settings: &'a Settings,
+    node: &'a str,
+    /// The node config that the settings make, and what is in it.
+    own: (&'a str, Value),
+    origins: Origins,
+}
+
+/// A setting that reaches more values than these would hide what others reach.
+const FAR: usize = 8;
+
+impl<'a> Search<'a> {
+    fn new(forecast: &'a Forecast, settings: &'a Settings, node: &'a str) -> Self {
+        let own = forecast.files.get(&Forecast::node_file(node)).map_or("", String::as_str);
+        Self {
+            forecast,
+            settings,
+            node,
+            own: (own, parse(own)),
+            origins: Origins { reached: BTreeMap::new(), trials: 0 },
+        }
+    }
+
+    /// The other values of a setting, the last one first.
+    fn values(&self, name: &str) -> Result<Vec<Trial>> {
+        let values = self.settings.other_values(name)?.into_iter().rev();
+        Ok(values.map(|value| (name.to_owned(), value)).collect())
+    }
+
+    /// The next value of each of these settings that would alter something, and is right beside
+    /// the others: a wrong one would spoil their trials. What is right by itself alone has its turn
+    /// in another round.
+    fn next_round(&self, settings: &mut [Vec<Trial>]) -> Vec<Trial> {
+        let next = |values: &mut Vec<Trial>| {
+            std::iter::from_fn(|| values.pop()).find(|(name, value)| self.settings.would_alter(name, value))
+        };
+        let mut round: Vec<Option<Trial>> = settings.iter_mut().map(next).collect();
+        loop {
+            let together: Vec<Trial> = round.iter().flatten().cloned().collect();
+            let wrong = self.find_wrong(&together);
+            if wrong.is_empty() || together.len() < 2 {
+                return together;
+            }
+            for (at, trial) in round.iter_mut().enumerate() {
+                let is_wrong = trial.as_ref().is_some_and(|(name, _)| wrong.contains(name));
+                let Some((name, value)) = trial.take_if(|_| is_wrong) else { continue };
+                if self.settings.may_be(&name, &value) {
+                    settings[at].push((name, value));
+                } else {
+                    *trial = next(&mut settings[at]);
+                }
+            }
+        }
+    }
+
+    /// The settings whose values are wrong together: those that the mistakes are about, or else one
+    /// without which there would be fewer.
+    fn find_wrong(&self, trials: &[Trial]) -> Vec<String> {
+        let mut wrong = self.settings.find_wrong(&pairs(trials));
+        if wrong.is_empty() {
+            return wrong;
+        }
+        wrong.retain(|name| trials.iter().any(|(one, _)| one == name));
+        let mut part = trials;
+        while wrong.is_empty() {
+            let (left, right) = part.split_at(part.len() / 2);
+            let half = [left, right].into_iter().find(|half| !self.settings.find_wrong(&pairs(half)).is_empty());
+            match half {
+                Some(half) if half.len() < part.len() => part = half,
+                _ => wrong.extend(part.first().map(|(name, _)| name.clone())),
+            }
+        }
+        wrong
+    }
+
+    /// Tries the first value that can be turned up, and all where the setting reaches far.
+    fn try_alone(&mut self, values: &mut Vec<Trial>) {
+        while let Some(trial) = values.pop() {
+            let Ok(Some(ways)) = self.differences(std::slice::from_ref(&trial)) else { continue };
+            let reached = self.origins.reached.entry(trial.0).or_default();
+            reached.extend(ways);
+            if reached.len() <= FAR {
+                break;
+            }
+        }
+    }
+
+    /// All values of these settings: the next one of each together.
+    fn try_rounds(&mut self, mut settings: Vec<Vec<Trial>>) {
+        loop {
+            let round = self.next_round(&mut settings);
+            if round.is_empty() {
+                return;
+            }
+            self.try_together(&round);
+        }
+    }
+
+    fn try_together(&mut self, trials: &[Trial]) {
+        let found = self.differences(trials);
+        if let [(name, _)] = trials {
+            let ways = found.ok().flatten().unwrap_or_default();
+            return self.origins.reached.entry(name.clone()).or_default().extend(ways);
+        }
+        let halves = || (trials[..trials.len() / 2].to_vec(), trials[trials.len() / 2..].to_vec());
+        let suspects = match &found {
+            Ok(Some(ways)) if self.is_explained(trials, ways) => return,
+            Ok(Some(ways)) => self.find_neighbors(trials, ways),
+            found => self.find_refused(trials, found),
+        };
+        let (one, others): (Vec<Trial>, Vec<Trial>) =
+            trials.iter().cloned().partition(|(name, _)| suspects.contains(name));
+        let (one, others) = if one.is_empty() || others.is_empty() { halves() } else { (one, others) };
+        self.try_together(&one);
+        self.try_together(&others);
+    }
+
+    /// Those of these settings that an error is about, or else those nearest to it in the menus.
+    fn find_refused(&self, trials: &[Trial], found: &Result<Option<BTreeSet<Way>>>) -> BTreeSet<String> {
+        let refused = match found {
+            Ok(_) => self.settings.find_wrong(&pairs(trials)),
+            Err(error) => self.settings.as_problem(error).symbol.into_iter().collect(),
+        };
+        let nearness = |name: &str| refused.iter().map(|other| count_shared(name, other)).max().unwrap_or(0);
+        // All of a phase share the first part.
+        nearest(trials, nearness, 2)
+    }
+
+    /// Those of these settings that are known to reach what is next to a value that none of them is
+    /// known to reach: another value of a setting reaches what is near by.
+    fn find_neighbors(&self, trials: &[Trial], ways: &BTreeSet<Way>) -> BTreeSet<String> {
+        let open: Vec<&Way> = ways.iter().filter(|way| !self.is_known(trials, way)).collect();
+        let shared = |left: &Way, right: &Way| left.iter().zip(right).take_while(|(left, right)| left == right).count();
+        let nearness = |name: &str| {
+            let known = self.origins.reached.get(name).into_iter().flatten();
+            known.flat_map(|way| open.iter().map(move |open| shared(way, open))).max().unwrap_or(0)
+        };
+        nearest(trials, nearness, 1)
+    }
+
+    /// Whether all that differs is known, or named by one of these settings, which then is known to
+    /// reach it.
+    fn is_explained(&mut self, trials: &[Trial], ways: &BTreeSet<Way>) -> bool {
+        let mut is_explained = true;
+        for way in ways {
+            if self.is_known(trials, way) {
+                continue;
+            }
+            match self.who_names(trials, way) {
+                Some(name) => drop(self.origins.reached.entry(name).or_default().insert(way.clone())),
+                None => is_explained = false,
+            }
+        }
+        is_explained
+    }
+
+    /// Whether one of these settings is known to reach a value.
+    fn is_known(&self, trials: &[Trial], way: &Way) -> bool {
+        let reached = trials.iter().filter_map(|(name, _)| self.origins.reached.get(name)).flatten();
+        reached.into_iter().any(|known| way.starts_with(known))
+    }
+
+    /// The one of these settings that names the place in a `sets` comment; none where several do.
+    fn who_names(&self, trials: &[Trial], way: &Way) -> Option<String> {
+        let (kind, place) = node_place(way);
+        let names = |name: &&String| {
+            let destinations = self.settings.destinations(name).unwrap_or_default();
+            destinations.iter().any(|destination| is_at(destination, kind, &place))
+        };
+        let mut naming = trials.iter().map(|(name, _)| name).filter(names);
+        naming.next().filter(|_| naming.next().is_none()).cloned()
+    }
+
+    /// What differs with these values; none where they alter nothing or are wrong, or the node
+    /// would not be there at all. An error where they cannot be turned up.
+    fn differences(&mut self, trials: &[Trial]) -> Result<Option<BTreeSet<Way>>> {
+        let Some(variant) = self.settings.assume(&pairs(trials)) else { return Ok(None) };
+        let Some(other) = self.forecast.node_with(&variant, self.node)? else { return Ok(None) };
+        self.origins.trials += 1;
+        let (text, own) = &self.own;
+        Ok(Some(if other == *text { BTreeSet::new() } else { differences(own, &parse(&other)) }))
+    }
+}
+
+/// Those of these settings that are nearest, at least so near.
+fn nearest(trials: &[Trial], nearness: impl Fn(&str) -> usize, least: usize) -> BTreeSet<String> {
+    let all: Vec<(&String, usize)> = trials.iter().map(|(name, _)| (name, nearness(name))).collect();
+    let most = all.iter().map(|(_, nearness)| *nearness).max().unwrap_or(0).max(least);
+    all.into_iter().filter(|(_, nearness)| *nearness == most).map(|(name, _)| name.clone()).collect()
+}
+
+/// How many parts of their names two settings share from the beginning, one more where all.
+fn count_shared(left: &str, right: &str) -> usize {
+    let shared = left.split('.').zip(right.split('.')).take_while(|(left, right)| left == right).count();
+    shared + usize::from(left == right)
+}
+
+fn pairs(trials: &[Trial]) -> Vec<(&str, &str)> {
+    trials.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+/// Whether a destination (`kubelet maxPods`, `etcd --name`) is this place of a node, or around it.
+fn is_at(destination: &str, kind: &str, place: &str) -> bool {
+    match (kind, destination.split_once(' '), place.split_once(": ")) {
+        ("flag", ..) => destination == place,
+        ("file", Some((component, field)), Some((path, at))) => {
+            let is_within = at.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            let is_requested = field.strip_prefix("request.").is_some_and(|resource| {
+                at.ends_with(&format!(".resources.requests.{resource}")) && layout::static_pod(path) == Some(component)
+            });
+            is_requested || is_within && path.contains(&format!("/{component}/"))
+        }
+        _ => false,
+    }
 }
 
 /// The place, and which of its values it is where it has several.
@@ -86,5 +350,40 @@ fn shown(way: &[String], value: &Value) -> String {
         (Some(text), _) => text.trim_end().to_owned(),
         (None, [.., field]) if field == "mode" => value.as_u64().map_or_else(String::new, |mode| format!("{mode:04o}")),
         (None, _) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+    use crate::config::TreeSource;
+
+    const NODE: &str = "kubernetes-worker-0";
+
+    /// What every value of every setting alone reaches.
+    fn try_each(forecast: &Forecast, settings: &Settings) -> Origins {
+        let mut search = Search::new(forecast, settings, NODE);
+        for Setting { name, .. } in settings.list() {
+            for trial in search.values(name).unwrap() {
+                let ways = search.differences(&[trial]).ok().flatten().unwrap_or_default();
+                search.origins.reached.entry(name.clone()).or_default().extend(ways);
+            }
+        }
+        search.origins
+    }
+
+    #[test]
+    fn few_node_configs_tell_what_one_for_each_value_would() {
+        let (source, dir) = (TreeSource::embedded(), tempfile::tempdir().unwrap());
+        let settings = Settings::defaults(&source).unwrap();
+        let forecast = Forecast::of(&settings, &source, dir.path()).unwrap();
+        let (few, each) = (forecast.origins(&settings, NODE).unwrap(), try_each(&forecast, &settings));
+        assert!(few.trials <= 135 && each.trials > 2 * few.trials, "{} for {}", few.trials, each.trials);
+        let text = &forecast.files[&Forecast::node_file(NODE)];
+        let values = few.node_values(text);
+        assert_eq!(values, each.node_values(text));
+        let decided = values.iter().filter(|value| !value.settings.is_empty()).count();
+        assert!(decided > 60, "{decided}");
     }
 }
