@@ -196,6 +196,12 @@ impl Error {
         &self.evidence
     }
 
+    /// Whether the message or a line of evidence has these words.
+    #[must_use]
+    pub fn says(&self, words: &str) -> bool {
+        self.message().contains(words) || self.evidence.iter().any(|line| line.contains(words))
+    }
+
     /// The next command, when one is known.
     #[must_use]
     pub fn next(&self) -> Option<&str> {

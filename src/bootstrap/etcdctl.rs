@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::{Host, Inventory};
+use crate::node::etcd_answers::{ListedMember, is_promoted};
 use crate::node::layout;
 use crate::phase::Cx;
 
@@ -21,25 +21,9 @@ const FLAGS: [&str; 3] = ["--dial-timeout=3s", "--command-timeout=10s", "--write
 /// How long the members may take to come together again.
 const TOGETHER: Duration = Duration::from_secs(40);
 
-/// A member as etcd knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Listed {
-    #[serde(rename = "ID")]
-    id: u64,
-    /// Empty until it has started for the first time, where it came as one more.
-    #[serde(default)]
-    name: String,
-    #[serde(rename = "peerURLs", default)]
-    peer_urls: Vec<String>,
-    /// None until it has started.
-    #[serde(rename = "clientURLs", default)]
-    client_urls: Vec<String>,
-}
-
-impl Listed {
-    fn is(&self, member: &Member) -> bool {
-        self.name == member.name || self.peer_urls == [member.peer_url()]
-    }
+/// Whether what etcd lists is this member.
+fn is_of(listed: &ListedMember, member: &Member) -> bool {
+    listed.name == member.name || listed.peer_urls == [member.peer_url()]
 }
 
 /// etcd, asked on one of its hosts.
@@ -85,7 +69,7 @@ impl<'a> Etcdctl<'a> {
         let since = Instant::now();
         loop {
             match self.run(&[&["member"], words].concat()) {
-                Err(error) if says(&error, "unhealthy cluster") || says(&error, "not enough started members") => {
+                Err(error) if error.says("unhealthy cluster") || error.says("not enough started members") => {
                     if since.elapsed() > TOGETHER {
                         return Err(Error::transient("etcd did not reach quorum").source(error));
                     }
@@ -102,14 +86,14 @@ impl<'a> Etcdctl<'a> {
         self.run(&["del", "--prefix", "/registry/masterleases/"]).map(drop)
     }
 
-    fn list(&self) -> Result<Vec<Listed>> {
+    fn list(&self) -> Result<Vec<ListedMember>> {
         parse(&self.run(&["member", "list"])?)
     }
 
     /// Takes these out; those whom etcd does not know are out already.
     pub(super) fn remove(&self, gone: &[Member]) -> Result<()> {
         let mut all = self.list()?;
-        all.retain(|listed| gone.iter().any(|member| listed.is(member)));
+        all.retain(|listed| gone.iter().any(|member| is_of(listed, member)));
         self.take_lead_from(&all)?;
         // Whom a majority still needs can go only after those that are dead.
         while !all.is_empty() {
@@ -136,7 +120,7 @@ impl<'a> Etcdctl<'a> {
 
     /// A leader that is removed may be gone before the last one that is left has heard of it, which
     /// then waits for it for ever.
-    fn take_lead_from(&self, gone: &[Listed]) -> Result<()> {
+    fn take_lead_from(&self, gone: &[ListedMember]) -> Result<()> {
         let status: Value =
             serde_json::from_str(&self.run(&["endpoint", "status"])?).context("etcdctl does not answer with JSON")?;
         let id = |pointer: &str| status.pointer(pointer).and_then(Value::as_u64);
@@ -168,27 +152,16 @@ impl<'a> Etcdctl<'a> {
 
     /// The id of one that was taken in already.
     pub(super) fn find_id(&self, member: &Member) -> Result<Option<u64>> {
-        Ok(self.list()?.iter().find(|listed| listed.is(member)).map(|listed| listed.id))
+        Ok(self.list()?.iter().find(|listed| is_of(listed, member)).map(|listed| listed.id))
     }
 
     /// From now on it counts; false as long as it has not all data yet.
     pub(super) fn promote(&self, id: u64) -> Result<bool> {
-        match self.run(&["member", "promote", &format!("{id:x}")]) {
-            Ok(_) => Ok(true),
-            // etcd's words (api/v3rpc/rpctypes): ErrLearnerNotReady, and ErrMemberNotLearner, which
-            // is said of one that was promoted.
-            Err(error) if says(&error, "in sync with leader") => Ok(false),
-            Err(error) if says(&error, "can only promote a learner member") => Ok(true),
-            Err(error) => Err(error),
-        }
+        is_promoted(self.run(&["member", "promote", &format!("{id:x}")]))
     }
 }
 
-fn says(error: &Error, words: &str) -> bool {
-    error.message().contains(words) || error.evidence_lines().iter().any(|line| line.contains(words))
-}
-
-fn parse(answer: &str) -> Result<Vec<Listed>> {
+fn parse(answer: &str) -> Result<Vec<ListedMember>> {
     let mut answer: Value = serde_json::from_str(answer).context("etcdctl does not answer with JSON")?;
     serde_json::from_value(answer["members"].take()).context("etcdctl does not answer with members")
 }
@@ -212,7 +185,7 @@ mod tests {
     fn a_member_is_known_by_its_name_or_before_it_has_started_by_its_address() {
         let listed = parse(LIST).unwrap();
         assert_eq!(listed[1].id, 17_446_744_073_709_551_615, "all 64 bits");
-        let known = |member: &Member| listed.iter().map(|listed| listed.is(member)).collect::<Vec<_>>();
+        let known = |member: &Member| listed.iter().map(|listed| is_of(listed, member)).collect::<Vec<_>>();
         assert_eq!(known(&member("a", "10.0.0.9")), [true, false]);
         assert_eq!(known(&member("b", "10.0.0.2")), [false, true]);
         assert_eq!(known(&member("b", "10.0.0.3")), [false, false]);
@@ -223,6 +196,6 @@ mod tests {
     fn etcds_words_are_found_wherever_they_are() {
         let error = Error::transient("ssh failed")
             .evidence("etcdserver: can only promote a learner member which is in sync with leader");
-        assert!(says(&error, "in sync with leader") && !says(&error, "not found"));
+        assert!(error.says("in sync with leader") && !error.says("not found"));
     }
 }

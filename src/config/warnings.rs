@@ -32,10 +32,18 @@ impl Settings {
         if self.schema().find(name).is_ok() { self.located(problem.about(name)) } else { problem }
     }
 
-    /// The API server does not start where people come from the issuer of service accounts. Judged
-    /// with the whole configuration, because each of both values is right by itself.
+    /// All that `check` says, and what is wrong only with the whole configuration: files that it
+    /// names, whose relative paths count from `dir`, and values of which each is right by itself.
     #[must_use]
-    pub fn check_issuers(&self) -> Option<Problem> {
+    pub fn check_whole(&self, dir: &Path) -> Vec<Problem> {
+        let mut problems = self.check();
+        problems.extend(self.check_files(dir));
+        problems.extend(self.check_issuers());
+        problems
+    }
+
+    /// The API server does not start where people come from the issuer of service accounts.
+    fn check_issuers(&self) -> Option<Problem> {
         let name = "phase2.apiserver.oidc_issuer_url";
         let text = |name: &str| self.get(name).unwrap_or_default();
         let (url, named) = (text(name), text("phase2.apiserver.service_account_issuer"));
@@ -47,8 +55,7 @@ impl Settings {
     }
 
     /// What is wrong with the files that settings in force name; relative paths count from `dir`.
-    #[must_use]
-    pub fn check_files(&self, dir: &Path) -> Vec<Problem> {
+    fn check_files(&self, dir: &Path) -> Vec<Problem> {
         let mut problems = Vec::new();
         for setting in self.list().iter().filter(|setting| setting.written && !setting.value.is_empty()) {
             let Ok(symbol) = self.schema().find(&setting.name) else { continue };

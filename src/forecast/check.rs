@@ -36,9 +36,7 @@ impl Verdict {
     /// Checks these settings; the cluster's directory lies below `state_dir`.
     #[must_use]
     pub fn of(settings: &Settings, source: &TreeSource, state_dir: &Path, purpose: Purpose) -> Self {
-        let mut problems = settings.check();
-        problems.extend(settings.check_files(Path::new("")));
-        problems.extend(settings.check_issuers());
+        let mut problems = settings.check_whole(Path::new(""));
         let is_right = problems.iter().all(|problem| problem.level != ProblemLevel::Error);
         let shadow = is_right.then(|| Cluster::shadow(settings, source.clone(), state_dir));
         problems.extend(shadow.as_ref().and_then(|cluster| find_old_gates(settings, cluster.as_ref().ok()?)));

@@ -254,10 +254,7 @@ fn judge(
     programs: Option<&Programs>,
     wrong: &mut Vec<String>,
 ) -> bool {
-    let mut problems = settings.check();
-    problems.extend(settings.check_files(dir));
-    problems.extend(settings.check_issuers());
-    if problems.iter().any(|problem| problem.level == ProblemLevel::Error) {
+    if settings.check_whole(dir).iter().any(|problem| problem.level == ProblemLevel::Error) {
         return false;
     }
     let cluster = match Forecast::rehearse(settings, source, dir) {

@@ -40,6 +40,10 @@ pub(crate) const MEMBER: &str = "member";
 const DATABASE: &str = "member/snap/db";
 /// The data directory of a member, below the directory of everything of etcd.
 pub(super) const DATA: &str = "data";
+/// How the names begin of what a restore has not finished with; its id follows.
+pub(super) const RESTORING: &str = "restore-";
+/// How the names begin of data that a restore has put aside; its id follows.
+pub(super) const ASIDE: &str = "data-before-";
 /// The file that holds the id of the last restore that came to its end here.
 pub(super) const RESTORED: &str = "restored";
 
@@ -278,13 +282,13 @@ impl OwnMember {
 /// The name of the snapshot of a restore on a host.
 #[must_use]
 pub(crate) fn snapshot_name(id: &str) -> String {
-    format!("restore-{id}.db")
+    format!("{RESTORING}{id}.db")
 }
 
 /// The name of the data of a member that were put aside.
 #[must_use]
 pub(crate) fn aside_name(id: &str) -> String {
-    format!("data-before-{id}")
+    format!("{ASIDE}{id}")
 }
 
 fn crictl(words: &[&str], ids: &[String]) -> Result<String> {
@@ -313,7 +317,7 @@ impl Exchange<'_> {
     }
 
     fn built(&self) -> PathBuf {
-        self.member.directory.join(format!("restore-{}", self.order.id))
+        self.member.directory.join(format!("{RESTORING}{}", self.order.id))
     }
 
     fn find(&self) -> Found {
@@ -347,7 +351,7 @@ impl Exchange<'_> {
     /// A data directory of the new member beside the old one. It gets its name when it is whole.
     fn build(&self) -> Result<()> {
         let RestoreOrder { id, name, peer_url, initial_cluster, token, bump, has_hash } = self.order;
-        let half = self.member.directory.join(format!("restore-{id}.half"));
+        let half = self.member.directory.join(format!("{RESTORING}{id}.half"));
         if half.exists() {
             fs_err::remove_dir_all(&half)?;
         }

@@ -22,8 +22,7 @@ pub(super) struct ComponentDefault {
 /// Those of all components that run on the node with these values. A flag that is deprecated, or
 /// that the component's file replaces, is none; of fields those that the component fills in.
 pub(super) fn find(values: &[NodeValue], reference: &Reference) -> Vec<ComponentDefault> {
-    let all = reference.components.iter().flat_map(|(name, table)| find_of(values, name, table));
-    all.collect()
+    reference.components.iter().flat_map(|(name, table)| find_of(values, name, table)).collect()
 }
 
 fn find_of(values: &[NodeValue], name: &str, table: &ComponentReference) -> Vec<ComponentDefault> {

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Run;
 
+use super::super::etcd_answers::ListedMember;
 use super::super::layout;
 use super::super::node_config::NodeConfig;
 use super::super::static_pod;
@@ -65,7 +66,7 @@ impl OwnEtcd {
         let own =
             own.into_iter().next().ok_or_else(|| Error::transient("this host's member of etcd does not answer"))?;
         let all = self.statuses()?;
-        let member = |member: Member| {
+        let member = |member: ListedMember| {
             let said = all.iter().find(|one| one.status.header.member_id == member.id);
             let size = said.map(|one| (one.status.db_size, one.status.db_size_in_use));
             EtcdMember { id: member.id, name: member.name, size }
@@ -162,16 +163,7 @@ fn quota_of(manifest: &Value) -> u64 {
 
 #[derive(Deserialize)]
 struct Members {
-    members: Vec<Member>,
-}
-
-#[derive(Deserialize)]
-struct Member {
-    #[serde(rename = "ID")]
-    id: u64,
-    /// Empty until it has started for the first time.
-    #[serde(default)]
-    name: String,
+    members: Vec<ListedMember>,
 }
 
 #[derive(Deserialize)]

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::Run;
 
+use super::super::super::etcd_answers::{ListedMember, is_promoted};
 use super::super::etcdctl::{ANSWER, flags, parse, stdout_of};
-use super::decide::{ClusterView, ListedMember, PeerAnswer};
+use super::decide::{ClusterView, PeerAnswer};
 
 /// Members that are asked.
 pub(super) struct AskedMembers<'a> {
@@ -33,16 +34,7 @@ impl<'a> AskedMembers<'a> {
 
     /// The members, as a majority knows them: etcd gives the list by no other word.
     pub(super) fn list(&self) -> Result<Membership> {
-        let listed: ListAnswer = parse(&self.run(&["member", "list"]).succeed()?.stdout)?;
-        let ListAnswer { header, members } = listed;
-        let member = |member: Member| ListedMember {
-            id: member.id,
-            name: member.name,
-            peer_urls: member.peer_urls,
-            client_urls: member.client_urls,
-            is_learner: member.is_learner,
-        };
-        let members = members.into_iter().map(member).collect();
+        let ListAnswer { header, members } = parse(&self.run(&["member", "list"]).succeed()?.stdout)?;
         Ok(Membership { cluster: header.cluster_id, member: header.member_id, members })
     }
 
@@ -80,12 +72,7 @@ impl<'a> AskedMembers<'a> {
 
     /// From now on it counts; false as long as it has not all data yet.
     pub(super) fn promote(&self, id: u64) -> Result<bool> {
-        match self.run(&["member", "promote", &format!("{id:x}")]).succeed() {
-            Ok(_) => Ok(true),
-            Err(error) if says(&error, "in sync with leader") => Ok(false),
-            Err(error) if says(&error, "can only promote a learner member") => Ok(true),
-            Err(error) => Err(error),
-        }
+        is_promoted(self.run(&["member", "promote", &format!("{id:x}")]).succeed())
     }
 
     fn run(&self, words: &[&str]) -> Run {
@@ -94,16 +81,11 @@ impl<'a> AskedMembers<'a> {
     }
 }
 
-/// etcd's words (its `api/v3rpc/rpctypes`), wherever etcdctl has them.
-pub(super) fn says(error: &Error, words: &str) -> bool {
-    error.message().contains(words) || error.evidence_lines().iter().any(|line| line.contains(words))
-}
-
 #[derive(Deserialize)]
 struct ListAnswer {
     header: Header,
     #[serde(default)]
-    members: Vec<Member>,
+    members: Vec<ListedMember>,
 }
 
 #[derive(Deserialize)]
@@ -111,20 +93,6 @@ struct Header {
     cluster_id: u64,
     #[serde(default)]
     member_id: u64,
-}
-
-#[derive(Deserialize)]
-struct Member {
-    #[serde(rename = "ID")]
-    id: u64,
-    #[serde(default)]
-    name: String,
-    #[serde(rename = "peerURLs", default)]
-    peer_urls: Vec<String>,
-    #[serde(rename = "clientURLs", default)]
-    client_urls: Vec<String>,
-    #[serde(rename = "isLearner", default)]
-    is_learner: bool,
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::super::etcd_answers::ListedMember;
+
 /// What is in this host's data directory of etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OwnData {
@@ -26,24 +28,6 @@ pub(super) struct KnownCluster {
     pub(super) id: u64,
     /// How many members it had.
     pub(super) size: usize,
-}
-
-/// A member as the others list it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ListedMember {
-    pub(super) id: u64,
-    /// Empty until it has started for the first time.
-    pub(super) name: String,
-    pub(super) peer_urls: Vec<String>,
-    /// None until it has started.
-    pub(super) client_urls: Vec<String>,
-    pub(super) is_learner: bool,
-}
-
-impl ListedMember {
-    fn is_started(&self) -> bool {
-        !self.name.is_empty() && !self.client_urls.is_empty()
-    }
 }
 
 /// What one of the other members says of itself.

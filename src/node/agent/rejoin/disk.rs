@@ -11,16 +11,12 @@ use std::path::{Path, PathBuf};
 use crate::atomic_file::{self, sync_directory};
 use crate::error::{Error, Result};
 
-use super::super::super::etcd_restore::{DATA, MEMBER, RESTORED};
+use super::super::super::etcd_restore::{ASIDE, DATA, MEMBER, RESTORED, RESTORING};
 use super::super::super::mounts;
 use super::decide::OwnData;
 
 /// How the names of directories begin in which a learner gets its data; its id follows.
 const JOINING: &str = "joining-";
-/// How the names of what a restore has not finished with begin.
-const RESTORING: &str = "restore-";
-/// How the names begin of what a restore has put aside.
-const ASIDE: &str = "data-before-";
 /// How deep directories may be in a directory that counts as empty: `data/member/wal`.
 const DEPTH: u8 = 3;
 

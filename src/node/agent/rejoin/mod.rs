@@ -17,13 +17,14 @@ use crate::error::{Error, Result};
 use crate::failpoint;
 
 use super::super::disk::mounted_at;
+use super::super::etcd_answers::ListedMember;
 use super::super::etcd_joiner::{self, Joiner};
 use super::super::etcd_restore::OwnMember;
 use super::super::layout;
 use super::super::node_config::NodeConfig;
 use super::super::static_pod;
 use cluster::AskedMembers;
-use decide::{ListedMember, OwnData, RejoinStep, Seen, decide};
+use decide::{OwnData, RejoinStep, Seen, decide};
 use record::{EtcdRecord, RecordedMember};
 
 /// How often a member that is well says who the others are: they come and go.
@@ -119,7 +120,7 @@ impl Rejoin {
             return Ok(false);
         }
         let listed = match AskedMembers::at(program, &[layout::ETCD_ENDPOINT.to_owned()]).list() {
-            Err(error) if cluster::says(&error, "not supported for learner") => return Ok(true),
+            Err(error) if error.says("not supported for learner") => return Ok(true),
             listed => listed?,
         };
         // One that comes is remembered once it is there.
@@ -257,7 +258,7 @@ fn describe_failure(error: &Error) -> String {
     format!("etcd has lost its data, and joins again once this is over: {}", reason(error))
 }
 
-/// Why, with the first line of evidence, which is what the program itself said.
+/// Why, with the last line of evidence, which is what the program itself said.
 fn reason(error: &Error) -> String {
     let evidence = error.evidence_lines().last().map(|line| format!(": {line}"));
     format!("{}{}", error.message(), evidence.unwrap_or_default())
