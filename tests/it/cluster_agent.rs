@@ -17,6 +17,15 @@ pub(crate) fn without_agents<T>(site: &Site, hosts: &[&str], act: impl FnOnce() 
     result
 }
 
+/// Agents that were killed are there again, which systemd sees to after ten seconds, and found their
+/// hosts as their node configs say.
+pub(crate) fn wait_for_agents(site: &Site, hosts: &[&str]) {
+    let well = "grep --quiet as-declared /run/turnup/agent.json && systemctl is-active --quiet turnup-agent";
+    for host in hosts {
+        site.in_host(host, &format!("timeout 300 sh -c 'until {well}; do sleep 1; done'"));
+    }
+}
+
 /// What hosts lose is there again at the next look, with no run of turnup; then nothing differs,
 /// and `status` names what was repaired.
 pub(crate) fn hosts_are_kept_as_their_node_config_says(site: &Site, hosts: &[&str]) {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::cluster_agent::wait_for_agents;
 use crate::cluster_support::{Site, TIMEOUT, can_make_hosts, processes, say};
 use crate::crash_chain::{ALL_KILLS, Chain, Kept, NO_KILLS};
 use crate::crash_picture::{Picture, differences, look, look_at_cluster};
@@ -50,6 +51,7 @@ fn assert_same(wanted: &Picture, found: &Picture) {
 
 /// The cluster works, there is nothing to do, and its identity is unchanged.
 fn check_cluster(site: &Site) {
+    wait_for_agents(site, &NODES);
     assert_eq!(site.ready_nodes(), NODES);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
     site.ok(&["validate"]);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::cluster_agent::wait_for_agents;
 use crate::cluster_reset::{ETCDCTL, on_host};
 use crate::cluster_support::{Site, can_make_hosts, say};
 
@@ -127,10 +128,7 @@ fn settle_records(site: &Site) {
 /// Agents that were killed are there again, and kubelets that had no API server have told of
 /// themselves.
 fn settle_agents(site: &Site) {
-    for host in HOSTS {
-        let well = "grep --quiet as-declared /run/turnup/agent.json && systemctl is-active --quiet turnup-agent";
-        site.in_host(host, &format!("timeout 180 sh -c 'until {well}; do sleep 1; done'"));
-    }
+    wait_for_agents(site, &HOSTS);
     let since = Instant::now();
     let is_ready = |host: &str| {
         let path = "--output=jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
