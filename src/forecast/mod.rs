@@ -16,6 +16,7 @@ mod origin;
 mod own_parse_tests;
 #[cfg(test)]
 mod random_tests;
+mod reach;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
