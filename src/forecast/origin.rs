@@ -128,10 +128,11 @@ impl<'a> Search<'a> {
     /// hidden beside the others: a wrong one would spoil their trials. What is right by itself has
     /// its turn in another round.
     fn next_round(&self, settings: &mut [Vec<Trial>]) -> Vec<Trial> {
-        let next = |values: &mut Vec<Trial>| {
-            std::iter::from_fn(|| values.pop()).find(|(name, value)| self.settings.would_alter(name, value))
+        let next = |values: &mut Vec<Trial>, is_fit: &dyn Fn(&str, &str) -> bool| {
+            std::iter::from_fn(|| values.pop()).find(|(name, value)| is_fit(name, value))
         };
-        let mut round: Vec<Option<Trial>> = settings.iter_mut().map(next).collect();
+        let alters = |name: &str, value: &str| self.settings.would_alter(name, value);
+        let mut round: Vec<Option<Trial>> = settings.iter_mut().map(|values| next(values, &alters)).collect();
         loop {
             let together: Vec<Trial> = round.iter().flatten().cloned().collect();
             let mut unfit = self.find_wrong(&together);
@@ -147,7 +148,8 @@ impl<'a> Search<'a> {
                 if self.settings.may_be(&name, &value) {
                     settings[at].push((name, value));
                 } else {
-                    *trial = next(&mut settings[at]);
+                    // Often all values of such a setting are wrong as long as others stay as they are.
+                    *trial = next(&mut settings[at], &|name, value| self.settings.may_be(name, value));
                 }
             }
         }
