@@ -89,6 +89,10 @@ fn parse(text: &str) -> Value {
 /// A setting with another value than it has.
 type Trial = (String, String);
 
+/// Which values differ in a trial; none where it alters nothing or is wrong, or the node would not
+/// be there at all. An error where it cannot be turned up.
+type Shown = Result<Option<BTreeSet<Way>>>;
+
 /// The search for origins. Values of many settings are tried together, and in parts where anything
 /// differs that none of them is known or expected to reach.
 struct Search<'a> {
@@ -204,6 +208,10 @@ impl<'a> Search<'a> {
             let ways = found.ok().flatten().unwrap_or_default();
             return self.origins.reached.entry(name.clone()).or_default().extend(ways);
         }
+        if let Some(refused) = self.find_refused_alone(trials, &found) {
+            let others: Vec<Trial> = trials.iter().filter(|trial| *trial != refused).cloned().collect();
+            return self.try_together(&others);
+        }
         let halves = || (trials[..trials.len() / 2].to_vec(), trials[trials.len() / 2..].to_vec());
         let suspects = match &found {
             Ok(Some(ways)) if self.is_explained(trials, ways) => return,
@@ -217,8 +225,20 @@ impl<'a> Search<'a> {
         self.try_together(&others);
     }
 
+    /// The one of these values that would be refused alone, too: the error is about its setting and
+    /// names no other one.
+    fn find_refused_alone<'t>(&self, trials: &'t [Trial], found: &Shown) -> Option<&'t Trial> {
+        let error = found.as_ref().err()?;
+        let about = self.settings.as_problem(error).symbol?;
+        let said = [error.message()].into_iter().chain(error.evidence_lines().iter().map(String::as_str));
+        let said: Vec<&str> = said.collect();
+        let is_named = |name: &str| said.iter().any(|line| line.contains(name));
+        let (refused, others): (Vec<&Trial>, Vec<&Trial>) = trials.iter().partition(|(name, _)| *name == about);
+        refused.into_iter().next().filter(|_| !others.iter().any(|(name, _)| is_named(name)))
+    }
+
     /// Those of these settings that an error is about, or else those nearest to it in the menus.
-    fn find_refused(&self, trials: &[Trial], found: &Result<Option<BTreeSet<Way>>>) -> BTreeSet<String> {
+    fn find_refused(&self, trials: &[Trial], found: &Shown) -> BTreeSet<String> {
         let refused = match found {
             Ok(_) => self.settings.find_wrong(&pairs(trials)),
             Err(error) => self.settings.as_problem(error).symbol.into_iter().collect(),
@@ -261,9 +281,8 @@ impl<'a> Search<'a> {
         trials.iter().filter_map(|(name, _)| self.origins.reached.get(name)).any(|reached| is_within(way, reached))
     }
 
-    /// What differs with these values; none where they alter nothing or are wrong, or the node
-    /// would not be there at all. An error where they cannot be turned up.
-    fn differences(&mut self, trials: &[Trial]) -> Result<Option<BTreeSet<Way>>> {
+    /// What differs with these values.
+    fn differences(&mut self, trials: &[Trial]) -> Shown {
         let Some(variant) = self.settings.assume(&pairs(trials)) else { return Ok(None) };
         let Some(other) = self.forecast.node_with(&variant, self.node)? else { return Ok(None) };
         self.origins.trials += 1;
