@@ -65,7 +65,7 @@ pub struct Subject<'a> {
     pub releases: Vec<String>,
     /// Packages that their root has besides what turnup needs.
     pub root_packages: Vec<String>,
-    /// Whether the cluster enforces NetworkPolicies.
+    /// Whether the cluster enforces `NetworkPolicies`.
     pub network_policies: bool,
 }
 

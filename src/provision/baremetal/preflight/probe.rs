@@ -65,7 +65,7 @@ pub(in crate::provision::baremetal) struct HostReport {
     pub(in crate::provision::baremetal) disk_free_kib: Option<u64>,
     pub(in crate::provision::baremetal) memory_kib: Option<u64>,
     pub(in crate::provision::baremetal) swap: bool,
-    /// Whether its kernel can ask a program about packets: nft_queue or `xt_NFQUEUE`.
+    /// Whether its kernel can ask a program about packets: `nft_queue` or `xt_NFQUEUE`.
     pub(in crate::provision::baremetal) queue: bool,
     /// The MAC address of each interface.
     pub(in crate::provision::baremetal) macs: BTreeMap<String, String>,
