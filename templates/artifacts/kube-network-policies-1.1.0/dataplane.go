@@ -65,7 +65,7 @@ func (d *dataplane) failure() error {
 
 // run listens before there are rules, so that none leads to an empty queue.
 func (d *dataplane) run(ctx context.Context) error {
-	var flags uint32 = nfqueue.NfQaCfgFlagGSO | nfqueue.NfQaCfgFlagConntrack
+	var flags uint32 = nfqueue.NfQaCfgFlagGSO
 	if d.failOpen {
 		flags |= nfqueue.NfQaCfgFlagFailOpen
 	}
@@ -131,20 +131,12 @@ func (d *dataplane) retry() {
 	}
 }
 
-// The kernel's states of packets from here on are those of answers (IP_CT_IS_REPLY).
-const firstOfReplies = 3
-
-// judge is asked about the packets of a connection until one was let through. An answer is judged as what it answers: otherwise
-// one would open a connection again that a policy has closed.
+// judge is asked about the first packet of a connection, in each direction.
 func (d *dataplane) judge(ctx context.Context, queue *nfqueue.Nfqueue, asked nfqueue.Attribute) int {
 	accepted := d.failOpen
 	packet, err := network.ParsePacket(*asked.Payload)
 	if err == nil {
 		packet.ID = *asked.PacketID
-		if asked.CtInfo != nil && *asked.CtInfo >= firstOfReplies {
-			packet.SrcIP, packet.DstIP = packet.DstIP, packet.SrcIP
-			packet.SrcPort, packet.DstPort = packet.DstPort, packet.SrcPort
-		}
 		accepted, err = d.engine.EvaluatePacket(ctx, &packet)
 	}
 	if err != nil {
