@@ -1,5 +1,5 @@
 //! `NetworkPolicies` on real hosts: what a policy denies does not arrive, on the same node and from
-//! another one; what it allows does; and the rules stay without their program and go with the addon.
+//! another one; what it allows does; the rules stay without their program, and go with the addon.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn apply(site: &Site, name: &str, objects: &[Value]) {
     site.kubectl(&["apply", &format!("--filename={}", file.display())]);
 }
 
-/// The server and a client on the worker, another client on the control plane; the server's address.
+/// The server and a client on the worker, a client on the control plane; the server's address.
 fn start_pods(site: &Site) -> String {
     let image = agnhost(site);
     let pod = |name: &str, node: &str, args: &[&str]| {
