@@ -12,7 +12,7 @@ use crate::document::{Document, Found};
 use crate::error::{Class, Error, Result};
 use crate::inventory::{Host, Role};
 use crate::node::{Facts, NodeConfig};
-use crate::phase::{Action, Check, Cx, Inputs, Limits, Phase};
+use crate::phase::{Action, Check, Cx, Engine, Inputs, Limits, Phase};
 use crate::unknown;
 
 use super::api::{Kubectl, kubectl};
@@ -38,7 +38,7 @@ use super::node_metadata::{self, MANAGED, NodeMetadata};
 use super::node_target::NodeTarget;
 use super::pki::{Authority, Pki};
 use super::rbac::ApplyRbac;
-use super::step_ids::{ARTIFACTS, GATHER_FACTS};
+use super::step_ids::{ARTIFACTS, GATHER_FACTS, NODE_CONFIG};
 
 /// Steps that may take all the time that a host has.
 const LONG_STEPS: [&str; 2] = ["control-plane", "join"];
@@ -78,6 +78,12 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("join", Join { node: step(), csrs })
         .with("label-nodes", LabelNodes(step()))
         .with("delete-nodes", DeleteNodes(step())))
+}
+
+/// The config that the phase would write for a node of an imagined cluster, as it is in memory.
+pub fn simulate_node_config(cluster: &Arc<Cluster>, node: &str) -> Result<NodeConfig> {
+    Engine::simulate_needs(&cluster.store, &phase(cluster)?, &NODE_CONFIG.on(node))?;
+    NodeContext::new(cluster, &cluster.inventory()?).computed(node).map(|(node_config, _)| node_config)
 }
 
 /// What will be obtained: of what the lock file accepts what was obtained before, is in the cache,

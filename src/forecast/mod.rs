@@ -27,11 +27,11 @@ pub use affected::Affected;
 pub use check::{Purpose, Verdict};
 pub use origin::{NodeValue, Origins};
 
-use crate::bootstrap::step_ids::NODE_CONFIG;
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::inventory::{self, Endpoint, Host, Inventory, Role, SshAccess};
+use crate::node::NodeConfig;
 use crate::phase::{Engine, Phase, StepId};
 use crate::provision::step_ids::INVENTORY;
 use crate::state::Store;
@@ -120,16 +120,14 @@ impl Forecast {
 
     /// What one node's config alone would become with other settings, wherever the node then has
     /// another name; none where it would not be there. Nothing else is computed for it.
-    pub(super) fn node_with(&self, settings: &Settings, node: &str) -> Result<Option<String>> {
+    pub(super) fn node_with(&self, settings: &Settings, node: &str) -> Result<Option<NodeConfig>> {
         let cluster = self.imagine(settings)?;
         Engine::simulate_task(&cluster.store, &bootstrap::hosts_phase(&cluster)?, &INVENTORY)?;
         let Some(inventory) = cluster.find_inventory()? else { return Ok(None) };
         let names: BTreeSet<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).collect();
         let Some(name) = self.counterpart(node, &names).filter(|name| names.contains(name)) else { return Ok(None) };
         bootstrap::assume_facts(&cluster)?;
-        Engine::simulate_task(&cluster.store, &bootstrap::phase(&cluster)?, &NODE_CONFIG.on(name))?;
-        let bytes = cluster.store.read(Self::node_file(name))?;
-        Ok(bytes.map(|bytes| unknown::shown(&String::from_utf8_lossy(&bytes)).into_owned()))
+        bootstrap::simulate_node_config(&cluster, name).map(Some)
     }
 
     /// The same cluster with other settings, of which nothing is computed yet.

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Forecast;
 use super::affected::{node_place, unfold};
 use super::compare::{NAMES, Way, differences, members};
 use super::reach::{self, Reach};
 use crate::config::{ChangeEffect, Setting, Settings};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::node::node_config::{Content, NodeConfig};
 
 /// One value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Forecast {
 
     /// Which settings decide which values of a node, found by trial.
     pub fn origins(&self, settings: &Settings, node: &str) -> Result<Origins> {
-        let (mut search, mut rounds) = (Search::new(self, settings, node), Vec::new());
+        let (mut search, mut rounds) = (Search::new(self, settings, node)?, Vec::new());
         for Setting { name, .. } in settings.list() {
             let expected = search.expected.get(name).map(BTreeSet::len);
             // What changes no host stands in no node config.
@@ -107,8 +108,8 @@ struct Search<'a> {
     forecast: &'a Forecast,
     settings: &'a Settings,
     node: &'a str,
-    /// The node config that the settings make, and what is in it.
-    own: (&'a str, Value),
+    /// The node config that the settings make.
+    own: NodeConfig,
     /// What settings reach where all others have their defaults.
     expected: Reach,
     origins: Origins,
@@ -118,16 +119,12 @@ struct Search<'a> {
 const FAR: usize = 8;
 
 impl<'a> Search<'a> {
-    fn new(forecast: &'a Forecast, settings: &'a Settings, node: &'a str) -> Self {
-        let own = forecast.files.get(&Forecast::node_file(node)).map_or("", String::as_str);
-        Self {
-            forecast,
-            settings,
-            node,
-            own: (own, parse(own)),
-            expected: forecast.hosts.get(node).map(|role| reach::of_defaults(*role)).unwrap_or_default(),
-            origins: Origins { reached: BTreeMap::new(), trials: 0 },
-        }
+    fn new(forecast: &'a Forecast, settings: &'a Settings, node: &'a str) -> Result<Self> {
+        let own = forecast.node_with(settings, node)?;
+        let own = own.ok_or_else(|| Error::bug(format!("the cluster has no node {node}")))?;
+        let expected = forecast.hosts.get(node).map(|role| reach::of_defaults(*role)).unwrap_or_default();
+        let origins = Origins { reached: BTreeMap::new(), trials: 0 };
+        Ok(Self { forecast, settings, node, own, expected, origins })
     }
 
     /// The other values of a setting, the last one first.
@@ -187,13 +184,16 @@ impl<'a> Search<'a> {
         wrong
     }
 
-    /// Tries the first value that can be turned up, and all where the setting reaches far.
+    /// Tries the first value that can be turned up, and more where the setting reaches far, until
+    /// it is known to reach all that is expected.
     fn try_alone(&mut self, values: &mut Vec<Trial>) {
         while let Some(trial) = values.pop() {
             let Ok(Some(ways)) = self.differences(std::slice::from_ref(&trial)) else { continue };
-            let reached = self.origins.reached.entry(trial.0).or_default();
+            let name = trial.0;
+            let reached = self.origins.reached.entry(name.clone()).or_default();
             reached.extend(ways);
-            if reached.len() <= FAR {
+            let is_expected = self.expected.get(&name).is_some_and(|expected| expected.is_subset(reached));
+            if reached.len() <= FAR || is_expected {
                 break;
             }
         }
@@ -294,14 +294,31 @@ impl<'a> Search<'a> {
         let Some(variant) = self.settings.assume(&pairs(trials)) else { return Ok(None) };
         let Some(other) = self.forecast.node_with(&variant, self.node)? else { return Ok(None) };
         self.origins.trials += 1;
-        let (text, own) = &self.own;
-        Ok(Some(if other == *text { BTreeSet::new() } else { differences(own, &parse(&other)) }))
+        let (own, other) = blank_same(&self.own, other);
+        Ok(Some(differences(&unfold(json!(own)), &unfold(json!(other)))))
     }
 }
 
 /// Whether a value is one of these, or in one of them.
 fn is_within(way: &Way, reached: &BTreeSet<Way>) -> bool {
     reached.iter().any(|known| way.starts_with(known))
+}
+
+/// Both node configs without what is long and the same in both: nearly all.
+fn blank_same(own: &NodeConfig, mut other: NodeConfig) -> (NodeConfig, NodeConfig) {
+    let mut own = own.clone();
+    for file in &mut own.files {
+        if let Some(same) = other.files.iter_mut().find(|other| *other == file) {
+            (file.content, same.content) = (Content::Text(String::new()), Content::Text(String::new()));
+        }
+    }
+    for unit in &mut own.units {
+        if let Some(same) = other.units.iter_mut().find(|other| *other == unit) {
+            unit.text.clear();
+            same.text.clear();
+        }
+    }
+    (own, other)
 }
 
 /// Those of these settings that are nearest, at least so near.
@@ -374,7 +391,7 @@ mod tests {
 
     /// What every value of every setting alone reaches.
     fn try_each(forecast: &Forecast, settings: &Settings, node: &str) -> Origins {
-        let mut search = Search::new(forecast, settings, node);
+        let mut search = Search::new(forecast, settings, node).unwrap();
         for Setting { name, .. } in settings.list() {
             let mut reached = BTreeSet::new();
             for trial in search.values(name).unwrap() {

@@ -128,6 +128,11 @@ impl<'a> Engine<'a> {
         plan::simulate_task(store, phase, id)
     }
 
+    /// What those that a task needs would leave there.
+    pub fn simulate_needs(store: &Store, phase: &Phase, id: &StepId) -> Result<()> {
+        plan::simulate_needs(store, phase, id)
+    }
+
     /// Runs what is not proven done.
     pub fn run(&mut self, phase: &Phase) -> Result<Summary> {
         let start = Instant::now();

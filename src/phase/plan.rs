@@ -145,6 +145,15 @@ pub(super) fn simulate(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Opti
 /// The same for one task and those that it needs, and without a look at their inputs: what they
 /// leave there is all that is asked for.
 pub(super) fn simulate_task(store: &Store, phase: &Phase, id: &StepId) -> Result<()> {
+    simulate_some(store, phase, id, |_| true)
+}
+
+/// The same for those that a task needs, without itself.
+pub(super) fn simulate_needs(store: &Store, phase: &Phase, id: &StepId) -> Result<()> {
+    simulate_some(store, phase, id, |needed| needed != id)
+}
+
+fn simulate_some(store: &Store, phase: &Phase, id: &StepId, is_chosen: impl Fn(&StepId) -> bool) -> Result<()> {
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
     let mut needed: HashSet<usize> = tasks.iter().position(|task| task.id == *id).into_iter().collect();
@@ -154,8 +163,8 @@ pub(super) fn simulate_task(store: &Store, phase: &Phase, id: &StepId) -> Result
             needed.extend(&tasks[*at].needs);
         }
     }
-    let mut chosen = order.into_iter().filter(|at| needed.contains(at)).map(|at| &tasks[at]);
-    chosen.try_for_each(|task| actions[task.step].as_ref().simulate(task.id.host()).map(drop))
+    let mut chosen = order.into_iter().filter(|at| needed.contains(at) && is_chosen(&tasks[*at].id));
+    chosen.try_for_each(|at| actions[tasks[at].step].as_ref().simulate(tasks[at].id.host()).map(drop))
 }
 
 /// What a run would do with each step. Changes nothing and needs no lock, provided that the phase
