@@ -82,7 +82,7 @@ test-components: ## Tables of flags, fields and gates, and random configurations
 test-cis: ## The automated items of the CIS benchmark on real hosts and on what is rendered; needs root
 	cargo test --locked --all-features --test it -- cis:: cis_rules::
 test-settings: ## Settings where they act: components, hosts and addons on real hosts, files of every target; needs root
-	cargo test --locked --all-features --test it -- --include-ignored cluster_settings cluster_systems user_data_boot cluster_addons cluster_assets config_reach config_poison
+	cargo test --locked --all-features --test it -- --include-ignored cluster_settings cluster_systems cluster_kernel cluster_places user_data_boot cluster_addons cluster_assets config_reach config_poison
 test-upgrade: ## From one minor version of Kubernetes to the next, with drains and budgets, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_upgrade
 test-rotate: ## Every keyset rotated on real hosts under requests, with a kill in the middle; needs root

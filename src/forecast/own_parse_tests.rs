@@ -48,10 +48,6 @@ impl Programs {
         Self { lock: Lock::embedded().unwrap(), cache: Cache::open().unwrap(), key, certificate }
     }
 
-    pub(super) fn versions(&self) -> Vec<String> {
-        self.lock.versions().into_iter().map(str::to_owned).collect()
-    }
-
     /// All that the programs refuse of one rendered file.
     pub(super) fn mistakes(&self, path: &str, text: &str, version: &str) -> Vec<String> {
         let found = match path.split_once('/') {

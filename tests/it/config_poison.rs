@@ -1,5 +1,5 @@
-//! Configurations that cannot work are refused by `config check` and by `plan` in the same words,
-//! before anything is made; good ones pass both.
+//! Configurations that cannot work are refused by `config check`, `plan` and every run in the same
+//! words and with their place, before anything is made; good ones pass.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -264,6 +264,25 @@ fn poisoned() -> Vec<Poisoned> {
     ]
 }
 
+/// What `config check` says is wrong, each with its place.
+fn mistakes_of_check(out: &str) -> Vec<String> {
+    out.lines().filter_map(|line| line.strip_prefix("error: ")).map(str::to_owned).collect()
+}
+
+/// The same of a command that ends with an error: one in its message, with causes, evidence and the
+/// next command behind it, or several as evidence.
+fn mistakes_of_run(err: &str) -> Vec<String> {
+    let mut lines = err.lines().skip_while(|line| !line.starts_with("error: "));
+    let head = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let is_correct = |line: &&str| !line.starts_with("next: correct the file, ");
+    let rest = lines.filter(is_correct).map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("| ").or_else(|| line.strip_prefix("caused by: ")).unwrap_or(line).to_owned()
+    });
+    let rest: Vec<String> = rest.collect();
+    if head.ends_with(" mistakes") { rest } else { vec![[vec![head], rest].concat().join("; ")] }
+}
+
 #[test]
 fn what_cannot_work_is_refused_before_anything_is_made() {
     let all = poisoned();
@@ -273,12 +292,17 @@ fn what_cannot_work_is_refused_before_anything_is_made() {
         let test_env = TestEnv::new("");
         files(&test_env);
         test_env.write(".config.json", &file.to_string());
-        for command in [&["config", "check"][..], &["plan"]] {
-            let outcome = test_env.run(command);
-            let said = format!("{}{}", outcome.out, outcome.err);
-            let names_the_place = command[0] != "config" || said.contains(".config.json:");
-            if outcome.code != REFUSED || !said.contains(key) || !said.contains(why) || !names_the_place {
-                wrong.push(format!("{command:?} of {file}: {} without {key} or {why}:\n{said}", outcome.code));
+        let check = test_env.run(&["config", "check"]);
+        let told = mistakes_of_check(&check.out);
+        let is_told = told.iter().any(|line| line.contains(key) && line.contains(why));
+        let is_placed = told.iter().all(|line| line.starts_with(".config.json:1:"));
+        if check.code != REFUSED || !is_told || !is_placed {
+            wrong.push(format!("{file}: {} without {key}, {why} or their place:\n{}", check.code, check.out));
+        }
+        for command in ["plan", "up", "provision", "bootstrap"] {
+            let outcome = test_env.run(&[command]);
+            if outcome.code != REFUSED || mistakes_of_run(&outcome.err) != told {
+                wrong.push(format!("{command} of {file}: {}\n{}\ncheck: {told:#?}", outcome.code, outcome.err));
             }
         }
         if test_env.path(".turnup").exists() {
@@ -286,6 +310,19 @@ fn what_cannot_work_is_refused_before_anything_is_made() {
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_is_wrong_for_one_run_is_told_with_what_gave_it() {
+    let test_env = TestEnv::new("");
+    test_env.write(".config.json", r#"{"phase2": {"feature_gates": {"ContextualLogging": true}}}"#);
+    let given = "--set=phase2.feature_gates=NoSuchGate=true";
+    let told = "--set phase2.feature_gates: phase2.feature_gates: `NoSuchGate` is no feature gate of Kubernetes 1.36.3";
+    let check = test_env.ends(REFUSED, &["config", "check", given]);
+    assert_eq!(mistakes_of_check(&check.out), [told]);
+    for command in ["plan", "up", "status", "render"] {
+        assert_eq!(mistakes_of_run(&test_env.ends(REFUSED, &[command, given]).err), [told], "{command}");
+    }
 }
 
 #[test]
