@@ -162,7 +162,8 @@ fn merge(
         }
     }
     if !disagreements.is_empty() {
-        let message = format!("the help of {name} and its Go module disagree about {} flags or gates", disagreements.len());
+        let message =
+            format!("the help of {name} and its Go module disagree about {} flags or gates", disagreements.len());
         return Err(Error::bug(message).evidence_of(&disagreements));
     }
     Ok(ComponentReference { version, flags, files: kinds, feature_gates })

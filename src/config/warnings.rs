@@ -35,7 +35,8 @@ impl Settings {
     pub fn as_problem(&self, error: &Error) -> Problem {
         let mut parts = vec![error.message().to_owned()];
         let causes = std::iter::successors(StdError::source(error), |cause| (*cause).source());
-        parts.extend(causes.map(ToString::to_string));
+        // The first line says what; further ones are a picture of the text.
+        parts.extend(causes.map(|cause| cause.to_string().lines().next().unwrap_or_default().to_owned()));
         parts.extend(error.evidence_lines().iter().map(ToString::to_string));
         parts.extend(error.next().map(|hint| format!("next: {hint}")));
         let problem = Problem::error(parts.join("; "));

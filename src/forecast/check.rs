@@ -96,17 +96,17 @@ fn find_refusal(
         bootstrap::require_same_runtimes(cluster)?;
         bootstrap::require_supported_hop(cluster)?;
     }
-    if purpose == Purpose::Nodes {
-        return Ok(());
+    if purpose == Purpose::Hosts {
+        typed.user_data.require_source()?;
     }
-    typed.user_data.require_source()?;
-    let simulate = |cluster: Cluster| {
-        if cluster.find_inventory().is_err() {
-            // The step that writes it mends it, or says what is wrong with it.
-            return Ok(());
+    let simulate = |cluster: Cluster| match (purpose, cluster.find_inventory()) {
+        // The step that writes it mends it, or says what is wrong with it.
+        (_, Err(_)) | (Purpose::Nodes, Ok(None)) => Ok(()),
+        (Purpose::Nodes, Ok(Some(_))) => Forecast::check_nodes(settings, source, state_dir),
+        (Purpose::Hosts, Ok(_)) => {
+            bootstrap::provision_phase(&Arc::new(cluster))?;
+            Forecast::check(settings, source, state_dir)
         }
-        bootstrap::provision_phase(&Arc::new(cluster))?;
-        Forecast::check(settings, source, state_dir)
     };
     match shadow.and_then(simulate) {
         Err(error) if error.class() == Class::Config => Err(error),

@@ -47,7 +47,10 @@ fn the_clock_asks_these_servers(site: &Site) {
         let shown = "timedatectl show-timesync --property=SystemNTPServers --property=FallbackNTPServers";
         let shown = on_host(site, host, shown);
         assert!(shown.lines().any(|line| line == "SystemNTPServers=192.0.2.123 ntp.example.com"), "{host}: {shown}");
-        assert!(!shown.lines().any(|line| line.starts_with("FallbackNTPServers=") && line.len() > 19), "{host}: {shown}");
+        assert!(
+            !shown.lines().any(|line| line.starts_with("FallbackNTPServers=") && line.len() > 19),
+            "{host}: {shown}"
+        );
     }
 }
 
@@ -83,7 +86,8 @@ fn modules_time_servers_and_swap_are_in_force_on_bare_metal() {
     site.lent(0, &[&["config", "unset"], &gone[..]].concat());
     site.lent(0, &["up"]);
     for (host, _) in HOSTS {
-        let left = "ls /etc/modules-load.d/90-turnup.conf /etc/systemd/timesyncd.conf.d/90-turnup.conf 2>/dev/null | wc -l";
+        let left =
+            "ls /etc/modules-load.d/90-turnup.conf /etc/systemd/timesyncd.conf.d/90-turnup.conf 2>/dev/null | wc -l";
         assert_eq!(on_host(&site, host, left).trim(), "0", "{host}");
         let shown = on_host(&site, host, "timedatectl show-timesync --property=SystemNTPServers");
         assert!(!shown.contains("ntp.example.com"), "{host}: {shown}");
