@@ -64,7 +64,8 @@ test-fast: ## Unit tests and tests of the command line: no root, no hosts, under
 	cargo test --locked --workspace --all-features --lib
 	cargo test --locked --all-features --test it -- $(FAST)
 reference: export INSTA_UPDATE = always
-reference: ## Write docs/commands.md and docs/settings.md again
+reference: ## Write docs/commands.md, docs/settings.md and the table of what settings reach again
+	cargo test --locked --all-features --lib -- forecast::origin
 	cargo test --locked --all-features --test it -- reference::
 # Tests that create hosts run one at a time and are mostly idle; the others run concurrently at lower priority.
 # Neither half may call `cargo run`: it builds turnup with other features of its dependencies than `cargo test`, and

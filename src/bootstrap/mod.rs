@@ -96,6 +96,6 @@ pub use node_config::file_of as node_config_file;
 pub use node_target::Group;
 pub use same_runtime::require_same_runtimes;
 pub use steps::phase;
-pub use user_data::{provision_phase, provision_phase_with};
+pub use user_data::{hosts_phase, provision_phase, provision_phase_with};
 pub use usual_facts::assume_facts;
 pub use version_skew::require_supported_hop;

@@ -48,12 +48,6 @@ impl Settings {
         }
         Ok(all)
     }
-
-    /// Where a setting goes: `kubelet maxPods`; empty for one that no component has as it is.
-    pub fn destinations(&self, name: &str) -> Result<Vec<String>> {
-        let rule = self.schema().rule(self.schema().find(name)?);
-        Ok(rule.sets.iter().map(|sets| format!("{} {}", sets.component, sets.destination)).collect())
-    }
 }
 
 impl Sets {
@@ -118,9 +112,5 @@ mod tests {
         kubelet kubeReserved = {"cpu":"1","memory":"2Gi"} (a.reserved, default)
         kubelet logging.verbosity = 0 (a.level, default)
         "#);
-        assert_eq!(
-            settings.destinations("a.list").unwrap(),
-            ["kubelet allowedUnsafeSysctls", "kube-apiserver request.cpu"]
-        );
     }
 }

@@ -141,6 +141,18 @@ impl Settings {
         wrong.filter_map(|problem| problem.symbol).collect()
     }
 
+    /// Those of these settings that do not get their values, because others of these values take
+    /// the question away.
+    #[must_use]
+    pub fn find_hidden(&self, values: &[(&str, &str)]) -> Vec<String> {
+        let Some(config) = self.assumed(values) else { return Vec::new() };
+        let is_asked = |symbol| config.visible(symbol) != Tri::N;
+        let has = |name: &str, value: &str| {
+            self.schema().find(name).is_ok_and(|symbol| is_asked(symbol) && config.value(symbol) == value)
+        };
+        values.iter().filter(|(name, value)| !has(name, value)).map(|(name, _)| (*name).to_owned()).collect()
+    }
+
     /// The answers with these values, where they alter something.
     fn assumed(&self, values: &[(&str, &str)]) -> Option<Config<'static>> {
         let mut config = self.config();

@@ -18,6 +18,7 @@ mod own_fields_tests;
 mod own_parse_tests;
 #[cfg(test)]
 mod random_tests;
+mod reach;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -127,7 +128,7 @@ impl Forecast {
     /// another name; none where it would not be there. Nothing else is computed for it.
     pub(super) fn node_with(&self, settings: &Settings, node: &str) -> Result<Option<String>> {
         let cluster = self.imagine(settings)?;
-        Engine::simulate_task(&cluster.store, &bootstrap::provision_phase(&cluster)?, &INVENTORY)?;
+        Engine::simulate_task(&cluster.store, &bootstrap::hosts_phase(&cluster)?, &INVENTORY)?;
         let Some(inventory) = cluster.find_inventory()? else { return Ok(None) };
         let names: BTreeSet<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).collect();
         let Some(name) = self.counterpart(node, &names).filter(|name| names.contains(name)) else { return Ok(None) };

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::Forecast;
 use super::affected::{node_place, unfold};
 use super::compare::{NAMES, Way, differences, members};
+use super::reach::{self, Reach};
 use crate::config::{ChangeEffect, Setting, Settings};
 use crate::error::Result;
-use crate::node::layout;
 
 /// One value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,23 +31,21 @@ impl Forecast {
 
     /// Which settings decide which values of a node, found by trial.
     pub fn origins(&self, settings: &Settings, node: &str) -> Result<Origins> {
-        let mut search = Search::new(self, settings, node);
-        let (mut elsewhere, mut later) = (Vec::new(), Vec::new());
+        let (mut search, mut rounds) = (Search::new(self, settings, node), Vec::new());
         for Setting { name, .. } in settings.list() {
-            let mut values = search.values(name)?;
+            let expected = search.expected.get(name).map(BTreeSet::len);
             // What changes no host stands in no node config.
-            if settings.effect(name)? == Some(ChangeEffect::None) {
-                elsewhere.push(values);
+            if settings.effect(name)? == Some(ChangeEffect::None) && expected.unwrap_or_default() == 0 {
                 continue;
             }
-            // Where the tree says where it goes, it goes there, and rarely elsewhere.
-            if settings.destinations(name)?.is_empty() {
+            let mut values = search.values(name)?;
+            // What reaches far would hide what the others reach.
+            if expected.is_none_or(|values| values > FAR) {
                 search.try_alone(&mut values);
             }
-            later.push(values);
+            rounds.push(values);
         }
-        search.try_rounds(elsewhere);
-        search.try_rounds(later);
+        search.try_rounds(rounds);
         Ok(search.origins)
     }
 
@@ -64,7 +62,7 @@ impl Forecast {
 /// What trials have shown of the values of one node.
 pub struct Origins {
     /// Each setting with the ways to the values that change with it.
-    reached: BTreeMap<String, BTreeSet<Way>>,
+    reached: Reach,
     /// How many node configs were computed for it.
     pub trials: usize,
 }
@@ -91,15 +89,20 @@ fn parse(text: &str) -> Value {
 /// A setting with another value than it has.
 type Trial = (String, String);
 
-/// The search for origins. Values of many settings are tried together, and in halves where
-/// anything differs that none of them is known to reach: a setting with a `sets` comment the places
-/// that it names, any other one what its first value has reached alone.
+/// Which values differ in a trial; none where it alters nothing or is wrong, or the node would not
+/// be there at all. An error where it cannot be turned up.
+type Shown = Result<Option<BTreeSet<Way>>>;
+
+/// The search for origins. Values of many settings are tried together, and in parts where anything
+/// differs that none of them is known or expected to reach.
 struct Search<'a> {
     forecast: &'a Forecast,
     settings: &'a Settings,
     node: &'a str,
     /// The node config that the settings make, and what is in it.
     own: (&'a str, Value),
+    /// What settings reach where all others have their defaults.
+    expected: Reach,
     origins: Origins,
 }
 
@@ -114,6 +117,7 @@ impl<'a> Search<'a> {
             settings,
             node,
             own: (own, parse(own)),
+            expected: forecast.hosts.get(node).map(|role| reach::of_defaults(*role)).unwrap_or_default(),
             origins: Origins { reached: BTreeMap::new(), trials: 0 },
         }
     }
@@ -124,27 +128,32 @@ impl<'a> Search<'a> {
         Ok(values.map(|value| (name.to_owned(), value)).collect())
     }
 
-    /// The next value of each of these settings that would alter something, and is right beside
-    /// the others: a wrong one would spoil their trials. What is right by itself alone has its turn
-    /// in another round.
+    /// The next value of each of these settings that would alter something, and is right and not
+    /// hidden beside the others: a wrong one would spoil their trials. What is right by itself has
+    /// its turn in another round.
     fn next_round(&self, settings: &mut [Vec<Trial>]) -> Vec<Trial> {
-        let next = |values: &mut Vec<Trial>| {
-            std::iter::from_fn(|| values.pop()).find(|(name, value)| self.settings.would_alter(name, value))
+        let next = |values: &mut Vec<Trial>, is_fit: &dyn Fn(&str, &str) -> bool| {
+            std::iter::from_fn(|| values.pop()).find(|(name, value)| is_fit(name, value))
         };
-        let mut round: Vec<Option<Trial>> = settings.iter_mut().map(next).collect();
+        let alters = |name: &str, value: &str| self.settings.would_alter(name, value);
+        let mut round: Vec<Option<Trial>> = settings.iter_mut().map(|values| next(values, &alters)).collect();
         loop {
             let together: Vec<Trial> = round.iter().flatten().cloned().collect();
-            let wrong = self.find_wrong(&together);
-            if wrong.is_empty() || together.len() < 2 {
+            let mut unfit = self.find_wrong(&together);
+            if unfit.is_empty() {
+                unfit = self.settings.find_hidden(&pairs(&together));
+            }
+            if unfit.is_empty() || together.len() < 2 {
                 return together;
             }
             for (at, trial) in round.iter_mut().enumerate() {
-                let is_wrong = trial.as_ref().is_some_and(|(name, _)| wrong.contains(name));
-                let Some((name, value)) = trial.take_if(|_| is_wrong) else { continue };
+                let is_unfit = trial.as_ref().is_some_and(|(name, _)| unfit.contains(name));
+                let Some((name, value)) = trial.take_if(|_| is_unfit) else { continue };
                 if self.settings.may_be(&name, &value) {
                     settings[at].push((name, value));
                 } else {
-                    *trial = next(&mut settings[at]);
+                    // Often all values of such a setting are wrong as long as others stay as they are.
+                    *trial = next(&mut settings[at], &|name, value| self.settings.may_be(name, value));
                 }
             }
         }
@@ -199,6 +208,10 @@ impl<'a> Search<'a> {
             let ways = found.ok().flatten().unwrap_or_default();
             return self.origins.reached.entry(name.clone()).or_default().extend(ways);
         }
+        if let Some(refused) = self.find_refused_alone(trials, &found) {
+            let others: Vec<Trial> = trials.iter().filter(|trial| *trial != refused).cloned().collect();
+            return self.try_together(&others);
+        }
         let halves = || (trials[..trials.len() / 2].to_vec(), trials[trials.len() / 2..].to_vec());
         let suspects = match &found {
             Ok(Some(ways)) if self.is_explained(trials, ways) => return,
@@ -212,8 +225,20 @@ impl<'a> Search<'a> {
         self.try_together(&others);
     }
 
+    /// The one of these values that would be refused alone, too: the error is about its setting and
+    /// names no other one.
+    fn find_refused_alone<'t>(&self, trials: &'t [Trial], found: &Shown) -> Option<&'t Trial> {
+        let error = found.as_ref().err()?;
+        let about = self.settings.as_problem(error).symbol?;
+        let said = [error.message()].into_iter().chain(error.evidence_lines().iter().map(String::as_str));
+        let said: Vec<&str> = said.collect();
+        let is_named = |name: &str| said.iter().any(|line| line.contains(name));
+        let (refused, others): (Vec<&Trial>, Vec<&Trial>) = trials.iter().partition(|(name, _)| *name == about);
+        refused.into_iter().next().filter(|_| !others.iter().any(|(name, _)| is_named(name)))
+    }
+
     /// Those of these settings that an error is about, or else those nearest to it in the menus.
-    fn find_refused(&self, trials: &[Trial], found: &Result<Option<BTreeSet<Way>>>) -> BTreeSet<String> {
+    fn find_refused(&self, trials: &[Trial], found: &Shown) -> BTreeSet<String> {
         let refused = match found {
             Ok(_) => self.settings.find_wrong(&pairs(trials)),
             Err(error) => self.settings.as_problem(error).symbol.into_iter().collect(),
@@ -235,17 +260,17 @@ impl<'a> Search<'a> {
         nearest(trials, nearness, 1)
     }
 
-    /// Whether all that differs is known, or named by one of these settings, which then is known to
-    /// reach it.
+    /// Whether all that differs is known or expected. All of these settings that are expected to
+    /// reach a value that differs are taken to do so.
     fn is_explained(&mut self, trials: &[Trial], ways: &BTreeSet<Way>) -> bool {
         let mut is_explained = true;
         for way in ways {
-            if self.is_known(trials, way) {
-                continue;
-            }
-            match self.who_names(trials, way) {
-                Some(name) => drop(self.origins.reached.entry(name).or_default().insert(way.clone())),
-                None => is_explained = false,
+            let is_known = self.is_known(trials, way);
+            let is_expected = |name: &&String| self.expected.get(*name).is_some_and(|reached| is_within(way, reached));
+            let expected: Vec<&String> = trials.iter().map(|(name, _)| name).filter(is_expected).collect();
+            is_explained &= is_known || !expected.is_empty();
+            for name in expected {
+                self.origins.reached.entry(name.clone()).or_default().insert(way.clone());
             }
         }
         is_explained
@@ -253,30 +278,22 @@ impl<'a> Search<'a> {
 
     /// Whether one of these settings is known to reach a value.
     fn is_known(&self, trials: &[Trial], way: &Way) -> bool {
-        let reached = trials.iter().filter_map(|(name, _)| self.origins.reached.get(name)).flatten();
-        reached.into_iter().any(|known| way.starts_with(known))
+        trials.iter().filter_map(|(name, _)| self.origins.reached.get(name)).any(|reached| is_within(way, reached))
     }
 
-    /// The one of these settings that names the place in a `sets` comment; none where several do.
-    fn who_names(&self, trials: &[Trial], way: &Way) -> Option<String> {
-        let (kind, place) = node_place(way);
-        let names = |name: &&String| {
-            let destinations = self.settings.destinations(name).unwrap_or_default();
-            destinations.iter().any(|destination| is_at(destination, kind, &place))
-        };
-        let mut naming = trials.iter().map(|(name, _)| name).filter(names);
-        naming.next().filter(|_| naming.next().is_none()).cloned()
-    }
-
-    /// What differs with these values; none where they alter nothing or are wrong, or the node
-    /// would not be there at all. An error where they cannot be turned up.
-    fn differences(&mut self, trials: &[Trial]) -> Result<Option<BTreeSet<Way>>> {
+    /// What differs with these values.
+    fn differences(&mut self, trials: &[Trial]) -> Shown {
         let Some(variant) = self.settings.assume(&pairs(trials)) else { return Ok(None) };
         let Some(other) = self.forecast.node_with(&variant, self.node)? else { return Ok(None) };
         self.origins.trials += 1;
         let (text, own) = &self.own;
         Ok(Some(if other == *text { BTreeSet::new() } else { differences(own, &parse(&other)) }))
     }
+}
+
+/// Whether a value is one of these, or in one of them.
+fn is_within(way: &Way, reached: &BTreeSet<Way>) -> bool {
+    reached.iter().any(|known| way.starts_with(known))
 }
 
 /// Those of these settings that are nearest, at least so near.
@@ -294,21 +311,6 @@ fn count_shared(left: &str, right: &str) -> usize {
 
 fn pairs(trials: &[Trial]) -> Vec<(&str, &str)> {
     trials.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
-}
-
-/// Whether a destination (`kubelet maxPods`, `etcd --name`) is this place of a node, or around it.
-fn is_at(destination: &str, kind: &str, place: &str) -> bool {
-    match (kind, destination.split_once(' '), place.split_once(": ")) {
-        ("flag", ..) => destination == place,
-        ("file", Some((component, field)), Some((path, at))) => {
-            let is_within = at.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-            let is_requested = field.strip_prefix("request.").is_some_and(|resource| {
-                at.ends_with(&format!(".resources.requests.{resource}")) && layout::static_pod(path) == Some(component)
-            });
-            is_requested || is_within && path.contains(&format!("/{component}/"))
-        }
-        _ => false,
-    }
 }
 
 /// The place, and which of its values it is where it has several.
@@ -359,16 +361,17 @@ mod tests {
     use super::*;
     use crate::config::TreeSource;
 
-    const NODE: &str = "kubernetes-worker-0";
+    const NODES: [&str; 2] = ["kubernetes-control-plane-0", "kubernetes-worker-0"];
 
     /// What every value of every setting alone reaches.
-    fn try_each(forecast: &Forecast, settings: &Settings) -> Origins {
-        let mut search = Search::new(forecast, settings, NODE);
+    fn try_each(forecast: &Forecast, settings: &Settings, node: &str) -> Origins {
+        let mut search = Search::new(forecast, settings, node);
         for Setting { name, .. } in settings.list() {
+            let mut reached = BTreeSet::new();
             for trial in search.values(name).unwrap() {
-                let ways = search.differences(&[trial]).ok().flatten().unwrap_or_default();
-                search.origins.reached.entry(name.clone()).or_default().extend(ways);
+                reached.extend(search.differences(&[trial]).ok().flatten().unwrap_or_default());
             }
+            search.origins.reached.insert(name.clone(), reached);
         }
         search.origins
     }
@@ -378,12 +381,17 @@ mod tests {
         let (source, dir) = (TreeSource::embedded(), tempfile::tempdir().unwrap());
         let settings = Settings::defaults(&source).unwrap();
         let forecast = Forecast::of(&settings, &source, dir.path()).unwrap();
-        let (few, each) = (forecast.origins(&settings, NODE).unwrap(), try_each(&forecast, &settings));
-        assert!(few.trials <= 135 && each.trials > 2 * few.trials, "{} for {}", few.trials, each.trials);
-        let text = &forecast.files[&Forecast::node_file(NODE)];
-        let values = few.node_values(text);
-        assert_eq!(values, each.node_values(text));
-        let decided = values.iter().filter(|value| !value.settings.is_empty()).count();
-        assert!(decided > 60, "{decided}");
+        let each = NODES.map(|node| try_each(&forecast, &settings, node));
+        let of_roles = NODES.iter().zip(&each).map(|(node, each)| (forecast.hosts[*node], each.reached.clone()));
+        reach::require_current(&of_roles.collect());
+        for (node, each) in NODES.iter().zip(&each) {
+            let few = forecast.origins(&settings, node).unwrap();
+            assert!(few.trials <= 45 && each.trials > 7 * few.trials, "{} for {}", few.trials, each.trials);
+            let text = &forecast.files[&Forecast::node_file(node)];
+            let values = few.node_values(text);
+            assert_eq!(values, each.node_values(text));
+            let decided = values.iter().filter(|value| !value.settings.is_empty()).count();
+            assert!(decided > 60, "{decided}");
+        }
     }
 }

@@ -25,6 +25,7 @@ mod fetch;
 pub(crate) mod firewall;
 pub(crate) mod healthcheck;
 mod hosts_file;
+mod http_server;
 pub(crate) mod join;
 mod kubelet_watch;
 pub(crate) mod layout;

@@ -42,8 +42,13 @@ pub(crate) fn hosts_are_kept_as_their_node_config_says(site: &Site, hosts: &[&st
         site.in_host(host, "test -s /etc/crictl.yaml && ! grep '# edited' /var/lib/kubelet/config.yaml");
         site.in_host(host, "systemctl is-active kubelet.service");
         site.in_host(host, "journalctl --unit=turnup-agent.service --output=cat | grep /etc/crictl.yaml");
-        let memory = "grep --no-filename Rss /proc/$(systemctl show --property=MainPID --value turnup-agent)/status";
-        say(&format!("agent of {host}: {}", on_host(site, host, memory).trim()));
+        let metrics = metrics_of(site, host);
+        for wanted in ["turnup_agent_state{state=\"as-declared\"} 1\n", "turnup_agent_problems 0\n"] {
+            assert!(metrics.contains(wanted), "{host}: {metrics}");
+        }
+        assert!(!metrics.contains("turnup_agent_repairs_total 0\n"), "{host}: {metrics}");
+        let costs = metrics.lines().filter(|line| line.starts_with("process_"));
+        say(&format!("agent of {host}: {}", costs.collect::<Vec<_>>().join(", ")));
     }
     let after: Vec<String> = hosts.iter().map(|host| process(host)).collect();
     assert_eq!(before, after, "an agent never restarts itself");
@@ -51,6 +56,12 @@ pub(crate) fn hosts_are_kept_as_their_node_config_says(site: &Site, hosts: &[&st
     for host in hosts {
         assert!(status.contains(&format!("{host}: repaired in the last day")), "{host}: {status}");
     }
+}
+
+/// What the agent tells Prometheus on its host.
+fn metrics_of(site: &Site, host: &str) -> String {
+    let ask = r#"exec 3<>/dev/tcp/127.0.0.1/3991; printf "GET /metrics HTTP/1.0\r\n\r\n" >&3; cat <&3"#;
+    on_host(site, host, &format!("bash -c '{ask}'"))
 }
 
 /// An agent that does not run is named and started.

@@ -44,7 +44,7 @@ use super::runtime;
 use super::template;
 use super::usual_facts::usual_facts;
 
-pub use step::{provision_phase, provision_phase_with};
+pub use step::{hosts_phase, provision_phase, provision_phase_with};
 use write_file::{Login, UserDataDocument, WriteFile};
 
 /// What the images of clouds are: virtual machines with systemd and the unified hierarchy of

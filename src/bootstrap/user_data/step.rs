@@ -38,6 +38,13 @@ pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     provision_phase_with(cluster, &RunOptions::default())
 }
 
+/// The provision phase as far as it tells which hosts there are: without what they are told at
+/// their first boot.
+pub fn hosts_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
+    let hooks = Hooks { add_user_data: |phase, _| phase, before_host_removal: etcd_step::before_host_removal };
+    provision::phase(cluster, &RunOptions::default(), hooks)
+}
+
 /// The provision phase. Hosts that it takes away leave etcd first.
 pub fn provision_phase_with(cluster: &Arc<Cluster>, options: &RunOptions) -> Result<Phase> {
     let hooks = Hooks {

@@ -99,7 +99,8 @@ pub(super) fn show_node(context: &ConfigContext<'_>, node: &str, with_defaults: 
     let origins = forecast.origins(&settings, node)?;
     let mut values = origins.node_values(&text);
     let expected = forecast.files.get(&Forecast::node_file(node)).map_or("", String::as_str);
-    let outdated = drop_outdated_origins(&mut values, &origins.node_values(expected));
+    let is_current = text == expected;
+    let outdated = if is_current { 0 } else { drop_outdated_origins(&mut values, &origins.node_values(expected)) };
     if outdated > 0 {
         context
             .printer

@@ -8,13 +8,14 @@
 //! It repairs, and never upgrades: it knows no other node config than the applied one. What the
 //! operator's run left half done, and what only an operator can bring (a private key), it reports.
 //! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]), and makes it a
-//! voter again where it has lost its data ([`rejoin`]).
+//! voter again where it has lost its data ([`rejoin`]). Programs that watch ask [`metrics`].
 //! It never starts, stops or restarts its own unit, which would wait for its own end.
 
 mod decide;
 mod etcd;
 mod etcd_care;
 mod etcdctl;
+mod metrics;
 mod observe;
 mod rejoin;
 mod status;
@@ -37,6 +38,7 @@ use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
 use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
 use etcd_care::{Care, EtcdCare};
+use metrics::{Counts, Metrics};
 use status::{FILE, HostState, StatusFile, one_line};
 
 pub(crate) use status::{AgentStatus, PastRepair};
@@ -57,12 +59,16 @@ pub(crate) fn run(defragment_every: Option<Duration>, out: &mut dyn Write) -> Re
         status: AgentStatus::read_or_default(path),
         attempts: Attempts::default(),
         going: 0,
+        counts: Counts::default(),
         out,
     };
-    let mut file = StatusFile::new(path);
+    let (mut file, metrics) = (StatusFile::new(path), Metrics::serve());
     let mut round = || -> Result<()> {
-        agent.look_after(start.elapsed(), Timestamp::now())?;
+        let (clock, since) = (Timestamp::now(), Instant::now());
+        agent.look_after(start.elapsed(), clock)?;
         file.write(&agent.status)?;
+        let news = metrics.update(&agent.status, agent.counts, clock, since.elapsed());
+        news.iter().try_for_each(|line| agent.tell(line))?;
         agent.wait()
     };
     loop {
@@ -144,6 +150,7 @@ struct Agent<'a> {
     attempts: Attempts,
     /// How many rounds in a row something was on its way that needs the next look soon.
     going: u32,
+    counts: Counts,
     out: &'a mut dyn Write,
 }
 
@@ -156,6 +163,7 @@ impl Agent<'_> {
     }
 
     fn observe_and_act(&mut self, now: Duration, clock: Timestamp) -> Result<()> {
+        self.counts.looks += 1;
         let seen = match self.host.observe() {
             Ok(seen) => seen,
             // A signal ends the agent; all else is a matter of this one look.
@@ -210,7 +218,7 @@ impl Agent<'_> {
             }
             Care::Repaired(what) => {
                 self.tell(&format!("repaired: {what}"))?;
-                self.status.add(clock, vec![what]);
+                self.remember(clock, vec![what]);
                 None
             }
             Care::Problem(why) | Care::Going(why) => Some(one_line(&why)),
@@ -253,12 +261,20 @@ impl Agent<'_> {
         match repaired {
             Ok(()) => {
                 self.tell("repaired")?;
-                self.status.add(clock, losses);
+                self.remember(clock, losses);
                 (self.status.state, self.status.problems) = (HostState::AsDeclared, Vec::new());
                 Ok(())
             }
-            Err(error) => self.fail("a repair failed", &losses, &error),
+            Err(error) => {
+                self.counts.failed_repairs += 1;
+                self.fail("a repair failed", &losses, &error)
+            }
         }
+    }
+
+    fn remember(&mut self, clock: Timestamp, losses: Vec<String>) {
+        self.counts.repairs += 1;
+        self.status.add(clock, losses);
     }
 
     fn fail(&mut self, what: &str, losses: &[String], error: &Error) -> Result<()> {
@@ -333,7 +349,7 @@ mod tests {
     fn run_over(mut host: FakeHost) -> (Vec<AgentStatus>, String, Vec<&'static str>) {
         let (looks, mut out) = (host.seen.len(), Vec::new());
         let (status, attempts) = (AgentStatus::default(), Attempts::default());
-        let mut agent = Agent { host: &mut host, status, attempts, going: 0, out: &mut out };
+        let mut agent = Agent { host: &mut host, status, attempts, going: 0, counts: Counts::default(), out: &mut out };
         let look = |look: usize| {
             let minutes = u64::try_from(look).unwrap();
             let clock = Timestamp::from_second(i64::try_from(minutes).unwrap() * 60).unwrap();

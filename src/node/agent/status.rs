@@ -40,6 +40,22 @@ pub(crate) enum HostState {
 }
 
 impl HostState {
+    pub(super) const ALL: [Self; 8] = [
+        Self::AsDeclared,
+        Self::Busy,
+        Self::Unconfigured,
+        Self::Unfinished,
+        Self::Unjoined,
+        Self::DiskMissing,
+        Self::Unrepaired,
+        Self::EtcdUnwell,
+    ];
+
+    /// The word for it in [`FILE`].
+    pub(super) fn name(self) -> String {
+        serde_json::to_value(self).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+
     /// In words; nothing more is to be said while it is as declared.
     #[must_use]
     pub(crate) const fn words(self) -> &'static str {
