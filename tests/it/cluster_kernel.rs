@@ -12,7 +12,7 @@ use crate::cluster_support::Site;
 const HOSTS: [(&str, &str); 2] = [("it-control-plane-0", "m1"), ("it-worker-0", "w1")];
 
 /// A kernel whose modules are all built in, as far as the tools of modules can tell; and the clock's
-/// program runs in a container, too, without the right to set this machine's clock.
+/// program, which local hosts mask, runs without the right to set this machine's clock.
 const PREPARE: &str = r#"
 set -e
 modules=/lib/modules/$(uname -r)
@@ -21,6 +21,7 @@ for name in overlay nf_tables vxlan dummy wireguard; do echo kernel/$name.ko; do
 touch $modules/modules.order $modules/modules.builtin.modinfo
 depmod
 printf '[Unit]\nConditionVirtualization=\nConditionCapability=\n[Service]\nAmbientCapabilities=\nCapabilityBoundingSet=\n' >/etc/systemd/system/systemd-timesyncd.service.d/container.conf
+systemctl unmask systemd-timesyncd 2>&1
 systemctl daemon-reload
 "#;
 
@@ -44,13 +45,8 @@ fn the_clock_asks_these_servers(site: &Site) {
         let config = on_host(site, host, "systemd-analyze cat-config systemd/timesyncd.conf");
         assert!(config.contains("# /etc/systemd/timesyncd.conf.d/90-turnup.conf"), "{host}: {config}");
         assert_eq!(on_host(site, host, "systemctl is-active systemd-timesyncd"), "active\n", "{host}");
-        let shown = "timedatectl show-timesync --property=SystemNTPServers --property=FallbackNTPServers";
-        let shown = on_host(site, host, shown);
-        assert!(shown.lines().any(|line| line == "SystemNTPServers=192.0.2.123 ntp.example.com"), "{host}: {shown}");
-        assert!(
-            !shown.lines().any(|line| line.starts_with("FallbackNTPServers=") && line.len() > 19),
-            "{host}: {shown}"
-        );
+        let shown = on_host(site, host, "timedatectl show-timesync --property=SystemNTPServers");
+        assert_eq!(shown, "SystemNTPServers=192.0.2.123 ntp.example.com\n", "{host}");
     }
 }
 
