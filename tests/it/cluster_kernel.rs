@@ -11,7 +11,7 @@ use crate::cluster_support::Site;
 
 const HOSTS: [(&str, &str); 2] = [("it-control-plane-0", "m1"), ("it-worker-0", "w1")];
 
-/// A kernel whose modules are all built in, as far as the tools of modules can tell; and the clock's
+/// A kernel whose modules are all built in, as far as the tools of modules can tell. The clock's
 /// program, which local hosts mask, runs without the right to set this machine's clock.
 const PREPARE: &str = r#"
 set -e
@@ -23,6 +23,7 @@ depmod
 printf '[Unit]\nConditionVirtualization=\nConditionCapability=\n[Service]\nAmbientCapabilities=\nCapabilityBoundingSet=\n' >/etc/systemd/system/systemd-timesyncd.service.d/container.conf
 systemctl unmask systemd-timesyncd 2>&1
 systemctl daemon-reload
+systemctl start systemd-timesyncd
 "#;
 
 /// What systemd-modules-load says of each module of its directories, when it is run as at boot.
