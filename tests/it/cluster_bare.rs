@@ -14,8 +14,8 @@ use crate::cluster_support::{Site, say};
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
 
-/// Two hosts with these packages that accept the user's own key, and the list of them: the worker is
-/// reached through the control plane, and its host key is in a file of known hosts, hashed.
+/// Two hosts with these packages that accept the user's own key, and the list of them: the worker
+/// is reached through the control plane, and its host key is in a file of known hosts, hashed.
 pub(crate) fn prepare(name: &str, subnet: &str, packages: &str) -> Option<(Site, Vec<Value>)> {
     let site = Site::of_cluster(name, subnet, 1)?;
     site.ok(&["config", "set", &format!("phase1.local.packages={packages}")]);
