@@ -332,7 +332,7 @@ impl NodeSetup<'_> {
             return Ok(());
         }
         systemctl(&["daemon-reload"])?;
-        // A host may lack a program whose files it was not given, and systemd then knows no such unit.
+        // systemd knows no unit of a program that the host lacks, and whose file it was not given.
         for unit in units.into_iter().filter(|unit| systemd::is("is-active", unit)) {
             systemctl(&["try-restart", unit])?;
             self.report(&NodeEvent::Changed(format!("restarted {unit}")))?;
