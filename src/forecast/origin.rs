@@ -152,7 +152,7 @@ impl<'a> Search<'a> {
                 if self.settings.may_be(&name, &value) {
                     settings[at].push((name, value));
                 } else {
-                    // Often all values of such a setting are wrong as long as others stay as they are.
+                    // Often all values of such a setting are wrong as long as others stay.
                     *trial = next(&mut settings[at], &|name, value| self.settings.may_be(name, value));
                 }
             }

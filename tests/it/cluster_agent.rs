@@ -17,8 +17,8 @@ pub(crate) fn without_agents<T>(site: &Site, hosts: &[&str], act: impl FnOnce() 
     result
 }
 
-/// Agents that were killed are there again, which systemd sees to after ten seconds, and found their
-/// hosts as their node configs say.
+/// Agents that were killed are there again, which systemd sees to after ten seconds, and found
+/// their hosts as their node configs say.
 pub(crate) fn wait_for_agents(site: &Site, hosts: &[&str]) {
     let well = "grep --quiet as-declared /run/turnup/agent.json && systemctl is-active --quiet turnup-agent";
     for host in hosts {

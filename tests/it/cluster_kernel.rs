@@ -13,7 +13,7 @@ const HOSTS: [(&str, &str); 2] = [("it-control-plane-0", "m1"), ("it-worker-0", 
 
 /// A kernel whose modules are all built in, as far as the tools of modules can tell. The clock's
 /// program, which local hosts mask, runs without the right to set this machine's clock.
-const PREPARE: &str = r#"
+const PREPARE: &str = r"
 set -e
 modules=/lib/modules/$(uname -r)
 mkdir -p $modules /etc/systemd/system/systemd-timesyncd.service.d
@@ -24,7 +24,7 @@ printf '[Unit]\nConditionVirtualization=\nConditionCapability=\n[Service]\nAmbie
 systemctl unmask systemd-timesyncd 2>&1
 systemctl daemon-reload
 systemctl start systemd-timesyncd
-"#;
+";
 
 /// What systemd-modules-load says of each module of its directories, when it is run as at boot.
 const LOAD: &str = "SYSTEMD_LOG_LEVEL=debug /usr/lib/systemd/systemd-modules-load 2>&1; echo ended with $?";

@@ -129,9 +129,9 @@ fn a_test_that_is_left_out_is_run_by_the_target_that_it_names() {
             let name = pair[1].trim_start_matches("fn ").split('(').next().unwrap_or_default();
             let after = pair[0].split("make ").nth(1).unwrap_or_default();
             let target = after.split(|letter: char| !letter.is_alphanumeric() && letter != '-').next();
-            let test = format!("{module}::{name}");
-            if !filters(&makefile, target.unwrap_or_default()).iter().any(|part| test.contains(part.as_str())) {
-                lost.push(format!("{test}: {}", pair[0]));
+            let full_name = format!("{module}::{name}");
+            if !filters(&makefile, target.unwrap_or_default()).iter().any(|part| full_name.contains(part.as_str())) {
+                lost.push(format!("{full_name}: {}", pair[0]));
             }
         }
     }
