@@ -247,6 +247,7 @@ impl Cluster {
             kubernetes: Some(self.settings.kubernetes_version.clone()),
             releases: self.settings.releases(),
             root_packages: self.settings.local_hosts.packages.clone(),
+            network_policies: self.settings.addons.network_policies,
         }
     }
 

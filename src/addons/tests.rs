@@ -79,7 +79,15 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
     restarted.sort();
     assert_eq!(
         restarted,
-        ["coredns", "flannel", "kube-proxy", "kube-state-metrics", "local-path-provisioner", "metrics-server"]
+        [
+            "coredns",
+            "flannel",
+            "kube-network-policies",
+            "kube-proxy",
+            "kube-state-metrics",
+            "local-path-provisioner",
+            "metrics-server",
+        ]
     );
 }
 
@@ -242,6 +250,23 @@ fn settings_of_node_exporter_are_its_flags() {
 }
 
 #[test]
+fn kube_network_policies_as_it_is_applied() {
+    insta::assert_snapshot!(render_set("kube-network-policies", &[("phase3.network_policies", "y")]).unwrap());
+}
+
+#[test]
+fn settings_of_kube_network_policies_are_its_flags_and_its_limit() {
+    let on = ("phase3.network_policies", "y");
+    let chosen = [
+        on,
+        ("phase3.network_policies_fail_open", "y"),
+        ("phase3.network_policies_log_level", "2"),
+        ("phase3.network_policies_memory_limit", "1Gi"),
+    ];
+    insta::assert_snapshot!(differences("kube-network-policies", &[on], &chosen));
+}
+
+#[test]
 fn limit_range_as_it_is_applied() {
     let manifest = render_set("limit-range", &[("phase3.limit_range", "y")]).unwrap();
     insta::assert_snapshot!(manifest);
@@ -322,9 +347,9 @@ fn every_object_of_every_manifest_is_known_and_labelled() {
 /// By it the pods of a new form are told from old ones, on which a rollout would wait for ever.
 #[test]
 fn pods_of_every_daemon_set_have_the_hash() {
-    let pairs = [("phase3.node_exporter", "y")];
+    let pairs = [("phase3.node_exporter", "y"), ("phase3.network_policies", "y")];
     let mut seen = BTreeSet::new();
-    for addon in ["flannel", "kube-proxy", "node-exporter"] {
+    for addon in ["flannel", "kube-network-policies", "kube-proxy", "node-exporter"] {
         for (object, value) in Object::read(&render_set(addon, &pairs).unwrap()).unwrap() {
             if object.kind == "DaemonSet" {
                 let hash = |value: &Value| value["metadata"]["annotations"]["turnup.dev/hash"].clone();

@@ -211,6 +211,7 @@ mod tests {
             names,
             [
                 "flannel",
+                "kube-network-policies",
                 "kube-proxy",
                 "coredns",
                 "kube-state-metrics",
@@ -220,7 +221,7 @@ mod tests {
                 "node-exporter"
             ]
         );
-        assert_eq!(Addon::all(&source).unwrap()[2].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
+        assert_eq!(Addon::all(&source).unwrap()[3].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
         let names = |addons: &[(&str, &str)]| -> Vec<String> {

@@ -65,9 +65,10 @@ fn check_servers(facts: &Values<'_, '_>) -> Vec<Problem> {
 }
 
 /// Limits of memory, and what the manifests request: the API server refuses a limit below it.
-const LIMITS: [(&str, &str, &str); 2] = [
+const LIMITS: [(&str, &str, &str); 3] = [
     ("phase3.dns_memory_limit", "70Mi", "CoreDNS"),
     ("phase3.kube_state_metrics_memory_limit", "64Mi", "kube-state-metrics"),
+    ("phase3.network_policies_memory_limit", "40Mi", "kube-network-policies"),
 ];
 
 fn check_memory(facts: &Values<'_, '_>) -> Vec<Problem> {

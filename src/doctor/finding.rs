@@ -65,6 +65,8 @@ pub struct Subject<'a> {
     pub releases: Vec<String>,
     /// Packages that their root has besides what turnup needs.
     pub root_packages: Vec<String>,
+    /// Whether the cluster enforces `NetworkPolicies`.
+    pub network_policies: bool,
 }
 
 impl Subject<'_> {
@@ -85,6 +87,7 @@ impl Subject<'_> {
             kubernetes: None,
             releases: vec!["bookworm".to_owned()],
             root_packages: Vec::new(),
+            network_policies: false,
         }
     }
 }

@@ -25,6 +25,9 @@ pub(super) fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
             module("veth", "the network of local hosts"),
             module("bridge", "the network of local hosts"),
         ]);
+        if subject.network_policies {
+            findings.push(packet_queue());
+        }
         findings.extend(ports::inspect());
     }
     findings
@@ -147,6 +150,13 @@ fn module(name: &str, why: &str) -> Finding {
     }
 }
 
+/// Either of the two ways in which the kernel asks a program about a packet.
+fn packet_queue() -> Finding {
+    let ways = ["nft_queue", "xt_NFQUEUE"].map(|name| module(name, "phase3.network_policies"));
+    let [new, old] = ways;
+    if old.level < new.level { old } else { new }
+}
+
 fn is_active(name: &str) -> bool {
     let file_systems = || fs_err::read_to_string("/proc/filesystems").unwrap_or_default();
     Path::new("/sys/module").join(name).exists()
@@ -158,6 +168,8 @@ fn is_active(name: &str) -> bool {
                 fs_err::read_to_string("/proc/kallsyms").is_ok_and(|list| list.contains(" nft_register_expr"))
             }
             "veth" => fs_err::read_to_string("/proc/kallsyms").is_ok_and(|list| list.contains(" veth_newlink")),
+            "nft_queue" => fs_err::read_to_string("/proc/kallsyms").is_ok_and(|list| list.contains(" nft_queue_eval")),
+            "xt_NFQUEUE" => fs_err::read_to_string("/proc/kallsyms").is_ok_and(|list| list.contains(" nfqueue_tg_v3")),
             "bridge" => fs_err::read_to_string("/proc/kallsyms").is_ok_and(|list| list.contains(" br_add_bridge")),
             _ => false,
         }

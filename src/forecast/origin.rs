@@ -67,16 +67,24 @@ pub struct Origins {
     pub trials: usize,
 }
 
+/// Parts of a way that name an element of the node config: `files`, `/etc/hosts`.
+const ELEMENT: usize = 2;
+
 impl Origins {
     /// All values of the node config in `text`, each with the settings that change it.
     #[must_use]
     pub fn node_values(&self, text: &str) -> Vec<NodeValue> {
         let mut leaves = Vec::new();
         collect_leaves(&parse(text), &mut Way::new(), &mut leaves);
+        // By the element of the node config that they are in, of which there are hundreds.
+        let mut near: BTreeMap<&[String], Vec<(&String, &Way)>> = BTreeMap::new();
+        for (name, way) in self.reached.iter().flat_map(|(name, reached)| reached.iter().map(move |way| (name, way))) {
+            near.entry(&way[..way.len().min(ELEMENT)]).or_default().push((name, way));
+        }
+        let touches = |one: &[String], other: &[String]| one.starts_with(other) || other.starts_with(one);
         let origin = |way: &Way| -> BTreeSet<String> {
-            let touches = |changed: &Way| way.starts_with(changed) || changed.starts_with(way);
-            let deciding = self.reached.iter().filter(|(_, reached)| reached.iter().any(touches));
-            deciding.map(|(name, _)| name.clone()).collect()
+            let near = near.iter().filter(|(element, _)| touches(way, element)).flat_map(|(_, reached)| reached);
+            near.filter(|(_, changed)| touches(way, changed)).map(|(name, _)| (*name).clone()).collect()
         };
         leaves.into_iter().map(|(way, value)| NodeValue { place: label(&way), settings: origin(&way), value }).collect()
     }
@@ -152,7 +160,7 @@ impl<'a> Search<'a> {
                 if self.settings.may_be(&name, &value) {
                     settings[at].push((name, value));
                 } else {
-                    // Often all values of such a setting are wrong as long as others stay.
+                    // Often each value of it is wrong while others stay as they are.
                     *trial = next(&mut settings[at], &|name, value| self.settings.may_be(name, value));
                 }
             }

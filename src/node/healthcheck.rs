@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use ureq::tls::{Certificate, ClientCert, PrivateKey, TlsConfig};
 
-use super::http_server::{self, Answer, Content};
+use super::http_server::{self, HttpResponse, HttpService};
 use crate::error::{Context as _, Result};
 
 /// How long the API server may take. kubelet's liveness probe waits for 15 seconds.
@@ -67,12 +67,12 @@ struct Server {
     last: Mutex<BTreeMap<&'static str, String>>,
 }
 
-impl Content for Server {
+impl HttpService for Server {
     /// `/healthz` is the old name of `/readyz`.
     const PATHS: &'static [&'static str] = &["/livez", "/readyz", "/healthz"];
 
-    fn answer(&self, path: &'static str) -> Answer {
-        if self.judge(path) { Answer::plain(200, "ok\n") } else { Answer::plain(503, "not ok\n") }
+    fn answer(&self, path: &'static str) -> HttpResponse {
+        if self.judge(path) { HttpResponse::plain(200, "ok\n") } else { HttpResponse::plain(503, "not ok\n") }
     }
 
     fn tell(&self, line: String) {

@@ -17,15 +17,15 @@ const AT_ONCE: usize = 64;
 /// Until an address that is not there yet is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub status: u16,
     pub content_type: &'static str,
     pub body: String,
 }
 
-impl Answer {
+impl HttpResponse {
     /// A plain text.
     pub(super) fn plain(status: u16, body: &str) -> Self {
         Self { status, content_type: "text/plain", body: body.to_owned() }
@@ -55,13 +55,13 @@ impl Answer {
     }
 }
 
-/// Something that has answers.
-pub(super) trait Content: Send + Sync + 'static {
+/// What a server serves.
+pub(super) trait HttpService: Send + Sync + 'static {
     /// The paths that may be asked for: exactly these.
     const PATHS: &'static [&'static str];
 
     /// The answer to one of them.
-    fn answer(&self, path: &'static str) -> Answer;
+    fn answer(&self, path: &'static str) -> HttpResponse;
 
     /// Says what became of the server, in one line.
     fn tell(&self, line: String);
@@ -69,7 +69,7 @@ pub(super) trait Content: Send + Sync + 'static {
 
 /// Serves at an address until the process ends. One that cannot be had is said once, and tried
 /// again.
-pub(super) fn serve<C: Content>(content: &Arc<C>, address: SocketAddr) {
+pub(super) fn serve<C: HttpService>(content: &Arc<C>, address: SocketAddr) {
     let (mut told, busy) = (false, Arc::new(AtomicUsize::new(0)));
     let listener = loop {
         match TcpListener::bind(address) {
@@ -106,10 +106,10 @@ pub(super) fn serve<C: Content>(content: &Arc<C>, address: SocketAddr) {
     }
 }
 
-fn answer<C: Content>(content: &C, mut stream: TcpStream) -> io::Result<()> {
+fn answer<C: HttpService>(content: &C, mut stream: TcpStream) -> io::Result<()> {
     let answer = match path_of(&read_head(&mut stream)?, C::PATHS) {
         Ok(path) => content.answer(path),
-        Err(status) => Answer::refusal(status),
+        Err(status) => HttpResponse::refusal(status),
     };
     stream.set_write_timeout(Some(CLIENT))?;
     stream.write_all(answer.to_text().as_bytes())

@@ -14,10 +14,17 @@ use crate::exec::Run;
 
 use super::task::names_in;
 
-/// Tables of kube-proxy, flannel and the CNI plugins, and turnup's own where its unit was lost;
-/// each may be there once a family.
-const TABLES: [&str; 6] =
-    ["kube-proxy", "flannel-ipv4", "flannel-ipv6", "cni_hostport", "cni_plugins_masquerade", "turnup"];
+/// Tables of kube-proxy, flannel, kube-network-policies and the CNI plugins, and turnup's own where
+/// its unit was lost; each may be there once a family.
+const TABLES: [&str; 7] = [
+    "kube-proxy",
+    "flannel-ipv4",
+    "flannel-ipv6",
+    "kube-network-policies",
+    "cni_hostport",
+    "cni_plugins_masquerade",
+    "turnup",
+];
 /// How chains of kubelet, kube-proxy, the CNI plugins and flannel begin.
 const CHAINS: [&str; 3] = ["KUBE-", "CNI-", "FLANNEL-"];
 /// The bridge of pods.

@@ -159,8 +159,14 @@ fn the_list_says_what_there_is(site: &Site) {
     let (on, off): (Vec<&Value>, _) =
         list["addons"].as_array().unwrap().iter().partition(|addon| addon["enabled"] == true);
     let names: Vec<&str> = off.iter().filter_map(|addon| addon["name"].as_str()).collect();
-    let expected =
-        vec!["kube-state-metrics", "limit-range", "local-path-provisioner", "metrics-server", "node-exporter"];
+    let expected = vec![
+        "kube-network-policies",
+        "kube-state-metrics",
+        "limit-range",
+        "local-path-provisioner",
+        "metrics-server",
+        "node-exporter",
+    ];
     assert_eq!((on.len(), names), (3, expected), "{list}");
     for addon in on {
         assert_eq!(addon["installed"], addon["available"], "{list}");

@@ -52,6 +52,7 @@ mod cluster_members;
 mod cluster_metrics;
 mod cluster_orphan;
 mod cluster_places;
+mod cluster_policies;
 mod cluster_quota;
 mod cluster_random;
 mod cluster_reset;

@@ -350,6 +350,14 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "manifest `addons/kube-network-policies.yaml`",
+        &[
+            "phase3.network_policies_fail_open",
+            "phase3.network_policies_log_level",
+            "phase3.network_policies_memory_limit",
+        ],
+    ),
+    (
         "manifest `addons/node-exporter.yaml`",
         &["phase3.node_exporter_port", "phase3.node_exporter_skip_collectors", "phase3.node_exporter_extra_collectors"],
     ),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::super::http_server::{self, Answer, Content};
+use super::super::http_server::{self, HttpResponse, HttpService};
 use super::status::{AgentStatus, HostState};
 
 /// Where they are.
@@ -66,13 +66,13 @@ impl Metrics {
     }
 }
 
-impl Content for Metrics {
+impl HttpService for Metrics {
     const PATHS: &'static [&'static str] = &["/metrics"];
 
-    fn answer(&self, _path: &'static str) -> Answer {
+    fn answer(&self, _path: &'static str) -> HttpResponse {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let body = shown.map(|shown| shown.render()).unwrap_or_default() + &render_process();
-        Answer { status: 200, content_type: "text/plain; version=0.0.4", body }
+        HttpResponse { status: 200, content_type: "text/plain; version=0.0.4", body }
     }
 
     fn tell(&self, line: String) {

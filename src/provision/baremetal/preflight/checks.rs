@@ -33,6 +33,8 @@ pub(in crate::provision::baremetal) struct Requirements<'a> {
     pub(in crate::provision::baremetal) arch: &'a str,
     /// Whether kube-proxy works by nftables.
     pub(in crate::provision::baremetal) nftables: bool,
+    /// Whether a program of the cluster judges packets.
+    pub(in crate::provision::baremetal) network_policies: bool,
     /// The pods' network, in CIDR form.
     pub(in crate::provision::baremetal) pods: &'a str,
     /// Whether pods of different hosts speak through VXLAN.
@@ -111,6 +113,12 @@ impl HostCheck<'_> {
                 "its kernel is {}; kube-proxy needs {major}.{minor} or newer in the mode nftables",
                 seen.release
             ));
+        }
+        if requirements.network_policies && !seen.queue {
+            self.fault(
+                "its kernel has neither nft_queue nor xt_NFQUEUE, which NetworkPolicies need: install the modules of its \
+                 kernel, or turnup config set phase3.network_policies=n",
+            );
         }
         match seen.systemd {
             None => self.fault("systemd is not its init: the node's services are units of systemd"),

@@ -31,6 +31,7 @@ fn seen(index: u8) -> HostReport {
         disk_free_kib: Some(20 * GIB),
         memory_kib: Some(4 * GIB),
         swap: false,
+        queue: true,
         macs: BTreeMap::from([("eth0".into(), format!("52:54:00:00:00:{index:02}"))]),
         addresses: BTreeMap::from([(format!("192.0.2.{index}"), "eth0".into()), ("127.0.0.1".into(), "lo".into())]),
         lacks: Vec::new(),
@@ -50,6 +51,7 @@ fn judge_all(pairs: &[(&Host, HostReport)]) -> Findings {
         api_port: 6443,
         arch: "x86_64",
         nftables: true,
+        network_policies: true,
         pods: "10.244.0.0/16",
         has_vxlan: true,
         runc: "1.5.2",
@@ -75,7 +77,8 @@ fn hosts_as_they_should_be_have_no_findings() {
 #[test]
 fn each_fault_is_found_and_nothing_besides() {
     type Change = fn(&mut Host, &mut HostReport);
-    let cases: [(Change, &str); 30] = [
+    let cases: [(Change, &str); 31] = [
+        (|_, seen| seen.queue = false, "its kernel has neither nft_queue nor xt_NFQUEUE, which NetworkPolicies need"),
         (|_, seen| seen.whole = false, "its answer broke off"),
         (|host, _| host.etcd_device = "/dev/sdb".into(), "it has no disk /dev/sdb for etcd: ls -l /dev/disk/by-id"),
         (

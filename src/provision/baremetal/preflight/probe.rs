@@ -23,6 +23,9 @@ echo "memory $(grep '^MemTotal:' /proc/meminfo)"
 for dir in /sys/class/net/*; do echo "mac ${dir##*/} $(cat "$dir/address")"; done
 ip -o -4 addr show | sed 's/^/address /'
 for tool in iptables nft ip ss conntrack modprobe mount; do command -v $tool >/dev/null || echo "lacks $tool"; done
+if grep -q -E ' (nft_queue_eval|nfqueue_tg_v3)( |$)' /proc/kallsyms || modprobe -n -q nft_queue || modprobe -n -q xt_NFQUEUE; then
+  echo "queue yes"
+fi
 if [ -n "$1" ]; then
   [ ! -b "$1" ] || echo "etcd-disk yes"
   for tool in blkid fsck.ext4 mkfs.ext4; do command -v $tool >/dev/null || echo "lacks $tool"; done
@@ -62,6 +65,8 @@ pub(in crate::provision::baremetal) struct HostReport {
     pub(in crate::provision::baremetal) disk_free_kib: Option<u64>,
     pub(in crate::provision::baremetal) memory_kib: Option<u64>,
     pub(in crate::provision::baremetal) swap: bool,
+    /// Whether its kernel can ask a program about packets: `nft_queue` or `xt_NFQUEUE`.
+    pub(in crate::provision::baremetal) queue: bool,
     /// The MAC address of each interface.
     pub(in crate::provision::baremetal) macs: BTreeMap<String, String>,
     /// The interface of each IPv4 address.
@@ -121,6 +126,7 @@ impl HostReport {
             "disk" => self.disk_free_kib = word(3).parse().ok(),
             "memory" => self.memory_kib = word(1).parse().ok(),
             "swap" => self.swap = true,
+            "queue" => self.queue = true,
             "mac" => drop(self.macs.insert(word(0).to_owned(), word(1).to_lowercase())),
             "address" => {
                 let address = word(3).split('/').next().unwrap_or_default();
@@ -188,7 +194,7 @@ mod tests {
 
     const SAID: &str = "Welcome to this machine\nclock 1000.500000000\nkernel Linux 6.1.0-13-amd64 x86_64\n\
         release PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nrelease ID=debian\nsystemd 252\ncgroup 2\nmachine-id 0123abc\nproduct-uuid 4C4C-AB\n\
-        disk /dev/sda1 41152736 9262108 29977396 24% /\nmemory MemTotal:  4032124 kB\nswap yes\n\
+        disk /dev/sda1 41152736 9262108 29977396 24% /\nmemory MemTotal:  4032124 kB\nswap yes\nqueue yes\n\
         mac eth0 52:54:00:AA:00:01\nmac lo 00:00:00:00:00:00\n\
         address 1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n\
         address 2: eth0    inet 192.0.2.11/24 brd 192.0.2.255 scope global eth0\\       valid_lft forever\n\
@@ -213,7 +219,7 @@ mod tests {
         let os_release = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n";
         assert_eq!((seen.os_release.as_str(), seen.systemd, seen.cgroup), (os_release, Some(252), 2));
         assert_eq!((seen.disk_free_kib, seen.memory_kib), (Some(29_977_396), Some(4_032_124)));
-        assert!(seen.swap && seen.taken && seen.whole && !seen.container);
+        assert!(seen.swap && seen.queue && seen.taken && seen.whole && !seen.container);
         assert_eq!(seen.mac_of("192.0.2.11"), Some("52:54:00:aa:00:01"));
         assert_eq!([seen.mac_of("127.0.0.1"), seen.mac_of("192.0.2.12")], [None, None]);
         assert_eq!((seen.lacks, seen.firewalls), (vec!["conntrack".to_owned()], vec!["ufw".to_owned()]));

@@ -66,6 +66,7 @@ impl Action for Preflight {
             api_port: settings.api_port,
             arch: std::env::consts::ARCH,
             nftables: settings.addons.uses_nftables(),
+            network_policies: settings.addons.network_policies,
             pods: &settings.pod_cidr.to_string(),
             has_vxlan: settings.addons.has_vxlan(),
             runc: &selection.binary("runc")?.version,
