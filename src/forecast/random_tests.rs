@@ -21,8 +21,8 @@ const CASES: u64 = 200;
 const RIGHT: usize = 100;
 const TARGETS: [&str; 5] = ["local", "baremetal", "gce", "aws", "azure"];
 /// With settings that name files, and the target whose module is a directory of this machine.
-const CASES_WITH_FILES: u64 = 60;
-const RIGHT_WITH_FILES: usize = 12;
+const CASES_WITH_FILES: u64 = 120;
+const RIGHT_WITH_FILES: usize = 15;
 const TARGETS_WITH_FILES: [&str; 3] = ["local", "custom", "gce"];
 
 /// What some settings' files have when they are right.
