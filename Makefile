@@ -78,12 +78,12 @@ test-rest:
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash
 test-components: ## Tables of flags, fields and gates, and random configurations, against the programs of every pinned version, which it builds
-	cargo test --locked --all-features --lib -- --ignored own_parse_tests random_tests
+	cargo test --locked --all-features --lib -- --ignored own_fields_tests own_parse_tests random_tests --skip draw_the_sample
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 components_of_every_version
 test-cis: ## The automated items of the CIS benchmark on real hosts and on what is rendered; needs root
 	cargo test --locked --all-features --test it -- cis:: cis_rules::
 test-settings: ## Settings where they act: components, hosts and addons on real hosts, files of every target; needs root
-	cargo test --locked --all-features --test it -- --include-ignored cluster_settings cluster_systems user_data_boot cluster_addons cluster_assets config_reach config_poison
+	cargo test --locked --all-features --test it -- --include-ignored cluster_settings cluster_systems cluster_kernel cluster_places cluster_random user_data_boot cluster_addons cluster_assets config_reach config_poison
 test-upgrade: ## From one minor version of Kubernetes to the next, with drains and budgets, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_upgrade
 test-rotate: ## Every keyset rotated on real hosts under requests, with a kill in the middle; needs root

@@ -184,10 +184,14 @@ impl Cluster {
         store: impl FnOnce(PathBuf) -> Store,
     ) -> Result<Self> {
         let work_dir = std::env::current_dir().context("the working directory is gone")?;
-        let mut typed = ClusterSettings::read(settings, &work_dir)?;
-        typed.read_overrides(settings, &source, &work_dir)?;
-        Addon::require_all_fit(&source, &typed.addons, &typed.kubernetes_version)?;
-        typed.own_manifests = OwnManifests::read(settings, &work_dir)?;
+        let read = || -> Result<ClusterSettings> {
+            let mut typed = ClusterSettings::read(settings, &work_dir)?;
+            typed.read_overrides(settings, &source, &work_dir)?;
+            Addon::require_all_fit(&source, &typed.addons, &typed.kubernetes_version)?;
+            typed.own_manifests = OwnManifests::read(settings, &work_dir)?;
+            Ok(typed)
+        };
+        let typed = read().map_err(|error| settings.locate(error))?;
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let (version, size) = own_version(&exe)?;
         let store = store(work_dir.join(state_dir).join(&typed.name));

@@ -72,6 +72,7 @@ impl Class {
 #[derive(Debug)]
 pub struct Error {
     class: Class,
+    place: Option<String>,
     message: String,
     evidence: Vec<String>,
     hint: Option<String>,
@@ -88,7 +89,7 @@ pub struct ErrorDocument<'a> {
     /// The exit code of the process.
     exit_code: u8,
     /// What happened, in one sentence.
-    message: &'a str,
+    message: String,
     /// The errors that caused it, the nearest first.
     causes: Vec<String>,
     /// Output of tools and observed values.
@@ -115,7 +116,7 @@ impl Error {
     /// An error of this class; the message is one sentence that does not repeat its source.
     #[must_use]
     pub fn new(class: Class, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), evidence: Vec::new(), hint: None, source: None }
+        Self { class, place: None, message: message.into(), evidence: Vec::new(), hint: None, source: None }
     }
 
     constructors! {
@@ -133,6 +134,13 @@ impl Error {
         interrupted => Interrupted,
         /// A defect of turnup.
         bug => Bug,
+    }
+
+    /// Where in the user's files it stands, as `.config.json:3:5`: shown before the message.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = Some(place.into());
+        self
     }
 
     /// The exact next command, or what the user has to change.
@@ -184,7 +192,7 @@ impl Error {
         self.class
     }
 
-    /// The message alone.
+    /// The message alone, without its place.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -216,7 +224,7 @@ impl Error {
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::new();
-        push_part(&mut text, "error: ", &self.message);
+        push_part(&mut text, "error: ", &self.to_string());
         let mut cause = StdError::source(self);
         while let Some(error) = cause {
             push_part(&mut text, "\n  caused by: ", &error.to_string());
@@ -239,7 +247,7 @@ impl Error {
             schema: ErrorDocument::SCHEMA,
             class: self.class,
             exit_code: self.class.exit_code(),
-            message: &self.message,
+            message: self.to_string(),
             causes: causes.map(ToString::to_string).collect(),
             evidence: &self.evidence,
             next: self.next(),
@@ -276,7 +284,10 @@ fn push_part(text: &mut String, head: &str, part: &str) {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match &self.place {
+            Some(place) => write!(f, "{place}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
     }
 }
 

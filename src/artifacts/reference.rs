@@ -20,7 +20,9 @@ use super::progress::Watch;
 use super::selection::{Artifact, Selection};
 use super::sources::{Effort, Sources};
 use crate::atomic_file::{self, FileMode};
-use crate::component::{ComponentReference, Flag, Gate, HelpFlag, Reference, ReferenceFile, read_etcd, read_pflag};
+use crate::component::{
+    ComponentReference, Flag, Gate, HelpFlag, Reference, ReferenceFile, compare_gates, read_etcd, read_pflag,
+};
 use crate::exec::Run;
 use crate::{Context, Error, Result};
 
@@ -143,7 +145,7 @@ fn merge(
     for flag in flags.values_mut() {
         flag.hidden = true;
     }
-    let mut disagreements = Vec::new();
+    let mut disagreements = compare_gates(&feature_gates, &help);
     for (flag, shown) in help {
         let Some(known) = flags.get_mut(&flag) else {
             disagreements.push(format!("--{flag}: the module lacks it"));
@@ -160,7 +162,8 @@ fn merge(
         }
     }
     if !disagreements.is_empty() {
-        let message = format!("the help of {name} and its Go module disagree about {} flags", disagreements.len());
+        let message =
+            format!("the help of {name} and its Go module disagree about {} flags or gates", disagreements.len());
         return Err(Error::bug(message).evidence_of(&disagreements));
     }
     Ok(ComponentReference { version, flags, files: kinds, feature_gates })

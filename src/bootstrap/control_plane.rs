@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, ClusterSettings, Oidc, PodSecurity};
 use crate::component::OverrideSubject;
 use crate::config::ComponentName;
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::Host;
 use crate::inventory::{Endpoint, HEALTH_PORT};
 use crate::node::etcd_restore::MEMBER;
@@ -395,7 +395,8 @@ impl ControlPlane<'_> {
 /// The value of a file of the user's, of this version and kind: with another one the component
 /// would not start.
 fn require_kind(setting: &str, file: &str, text: &str, (version, kind): (&str, &str)) -> Result<Value> {
-    let value: Value = serde_saphyr::from_str(text).context(format!("{setting}: {file} is no YAML"))?;
+    let what = format!("{setting}: {file} is no YAML");
+    let value: Value = serde_saphyr::from_str(text).context_class(Class::Config, what)?;
     if value["kind"] == kind && value["apiVersion"] == version {
         return Ok(value);
     }

@@ -136,6 +136,7 @@ impl Agents<'_> {
             config["mergeDefaultEvictionSettings"] = true.into();
         }
         reserved_memory::set(&mut config)?;
+        require_swap(&config, self.target.name, self.facts)?;
         Ok(config)
     }
 
@@ -342,4 +343,33 @@ pub(crate) fn shared_disk_thresholds() -> Value {
         // Images come from archives and are pinned: there is nothing to collect.
         "imageGCHighThresholdPercent": 100,
     })
+}
+
+/// An error where kubelet would end at once: it lets pods use swap with cgroup v2 alone.
+fn require_swap(config: &Value, node: &str, facts: &Facts) -> Result<()> {
+    if facts.cgroup == 2 || config["memorySwap"]["swapBehavior"] != "LimitedSwap" {
+        return Ok(());
+    }
+    let message = format!("{SWAP}: LimitedSwap needs cgroup v2, and {node} has version 1");
+    Err(Error::config(message).hint(format!("turnup config set {SWAP}=NoSwap, or boot that host with cgroup v2")))
+}
+
+const SWAP: &str = "phase2.kubelet.swap_behavior";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bootstrap::usual_facts::usual_facts;
+
+    #[test]
+    fn swap_for_pods_is_refused_where_kubelet_would_refuse_it() {
+        let old = Facts { cgroup: 1, ..usual_facts() };
+        let config = |behavior: &str| json!({"memorySwap": {"swapBehavior": behavior}});
+        for (behavior, facts) in [("LimitedSwap", &usual_facts()), ("NoSwap", &old)] {
+            assert!(require_swap(&config(behavior), "w1", facts).is_ok(), "{behavior}");
+        }
+        let error = require_swap(&config("LimitedSwap"), "w1", &old).err().map(|error| error.render());
+        let told = "error: phase2.kubelet.swap_behavior: LimitedSwap needs cgroup v2, and w1 has version 1";
+        assert!(error.is_some_and(|error| error.starts_with(told)));
+    }
 }

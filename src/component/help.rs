@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::reference::{Gate, Stage};
+
 /// One flag as the help shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HelpFlag {
@@ -16,7 +18,12 @@ pub struct HelpFlag {
     pub deprecated: Option<String>,
     /// The names that a value of the flag is made of, where the text lists them all.
     pub words: Vec<String>,
+    /// The feature gates that the text lists.
+    pub gates: BTreeMap<String, HelpGate>,
 }
+
+/// A feature gate as a help shows it: how far it is, and whether it is on by default.
+pub type HelpGate = (Stage, bool);
 
 /// Before a list of all names that a flag takes, and behind it.
 const LISTS: [(&str, &str); 2] = [("Comma-delimited list of admission plugins: ", ". "), ("All controllers: ", "\n")];
@@ -69,7 +76,40 @@ fn describe(shown_type: String, text: &str) -> HelpFlag {
         Ok(Value::String(unquoted)) => Some(unquoted),
         _ => Some(text.to_owned()).filter(|text| !is_zero(text)),
     });
-    HelpFlag { shown_type, default, deprecated: deprecated.map(str::to_owned), words: listed_words(before) }
+    let gates = before.lines().filter_map(read_gate).collect();
+    HelpFlag { shown_type, default, deprecated: deprecated.map(str::to_owned), words: listed_words(before), gates }
+}
+
+/// `Name=true|false (BETA - default=true)`, behind the component's name in some helps.
+fn read_gate(line: &str) -> Option<(String, HelpGate)> {
+    let (name, rest) = line.trim().split_once("=true|false (")?;
+    let (stage, rest) = rest.split_once(" - default=")?;
+    let (default, condition) = rest.split_once(')')?;
+    let stage = match stage {
+        "ALPHA" => Stage::Alpha,
+        "BETA" => Stage::Beta,
+        _ => return None,
+    };
+    let name = name.rsplit(':').next().unwrap_or(name);
+    // Of a component that behaves as an older one there is another line.
+    (!condition.starts_with(" if ")).then(|| (name.to_owned(), (stage, default == "true")))
+}
+
+/// What the gates of a table and those that the component's help lists do not share. A help leaves
+/// out what is no longer a choice: gates that are final or deprecated.
+#[must_use]
+pub fn compare_gates(gates: &BTreeMap<String, Gate>, help: &BTreeMap<String, HelpFlag>) -> Vec<String> {
+    let mut shown: BTreeMap<&str, HelpGate> =
+        help.values().flat_map(|flag| &flag.gates).map(|(name, gate)| (name.as_str(), *gate)).collect();
+    let mut told = Vec::new();
+    for (name, gate) in gates.iter().filter(|(_, gate)| matches!(gate.stage, Stage::Alpha | Stage::Beta)) {
+        match shown.remove(name.as_str()) {
+            Some(found) if found == (gate.stage, gate.default) => {}
+            found => told.push(format!("gate {name}: table {gate:?}, help {found:?}")),
+        }
+    }
+    told.extend(shown.into_iter().map(|(name, found)| format!("gate {name}: only in the help: {found:?}")));
+    told
 }
 
 fn listed_words(text: &str) -> Vec<String> {
@@ -110,6 +150,10 @@ pub fn read_etcd(help: &str) -> BTreeMap<String, HelpFlag> {
             let default = (!is_zero(default)).then(|| default.to_owned());
             flags.insert(name.to_owned(), HelpFlag { default, ..HelpFlag::default() });
             last = Some(name.to_owned());
+        } else if let (Some((gate, found)), Some(flag)) =
+            (read_gate(line), last.as_ref().and_then(|name| flags.get_mut(name)))
+        {
+            flag.gates.insert(gate, found);
         } else if let Some(flag) = last.as_ref().and_then(|name| flags.get_mut(name))
             && let Some(at) = line.find("eprecated")
         {

@@ -15,7 +15,7 @@ mod reference;
 pub use compare::{Difference, compare};
 pub use effective::{Mismatch, compare_fields, compare_flags, find_flag, is_same};
 pub use field_type::FieldType;
-pub use help::{HelpFlag, read_etcd, read_pflag};
+pub use help::{HelpFlag, HelpGate, compare_gates, read_etcd, read_pflag};
 pub use overrides::{
     ComponentOverrides, OverrideScope, OverrideSubject, SETTING as OVERRIDES, assign_gates, check_words, did_you_mean,
     listed_settings, nest,

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::component::versions_with;
-use crate::config::Settings;
+use crate::component::{Stage, versions_with};
+use crate::config::{Assignment, Settings};
 
 fn read(value: &Value) -> Result<ComponentOverrides> {
     let source = TreeSource::embedded();
@@ -108,23 +108,79 @@ fn every_setting_goes_to_a_place_that_each_version_has() {
                 }
             }
         }
-        for assignment in settings.assignments().unwrap() {
-            let table = reference.component(assignment.component.name()).unwrap();
-            let (value, name) = (&assignment.value, &assignment.origin);
-            let fits = match &assignment.destination {
-                Destination::Flag(flag) => table.flag(flag).is_none_or(|flag| flag.accepts(&flag_text(value).unwrap())),
-                Destination::Field(path) => {
-                    table.field(&path.join(".")).is_none_or(|field| field.field_type.accepts(value))
-                }
-                Destination::Request(_) => true,
-            };
-            if !fits {
-                mistakes.push(format!("{version}: {name}: {} does not take {value}", assignment.destination));
-            }
-        }
+        let tables = [Reference::clone(&reference)];
+        mistakes.extend(settings.assignments().unwrap().iter().filter_map(|one| find_misfit(&tables, one)));
     }
     assert!(places > 100, "{places}");
     assert_eq!(mistakes, Vec::<String>::new());
+}
+
+/// Whether each version's component takes this value in its place; which one does not.
+fn find_misfit(tables: &[Reference], assignment: &Assignment) -> Option<String> {
+    let Assignment { component, destination, value, origin, .. } = assignment;
+    let fits = |table: &&Reference| {
+        let table = table.component(component.name()).unwrap();
+        match destination {
+            Destination::Flag(flag) => table.flag(flag).is_some_and(|flag| flag.accepts(&flag_text(value).unwrap())),
+            Destination::Field(path) => {
+                table.field(&path.join(".")).is_some_and(|field| field.field_type.accepts(value))
+            }
+            Destination::Request(_) => true,
+        }
+    };
+    let misfit = tables.iter().find(|table| !fits(table))?;
+    Some(format!("{}: {origin}: {component} {destination} does not take {value}", misfit.kubernetes))
+}
+
+/// Both ends of each range of the Kconfig tree, every word of its lists and the samples of its
+/// formats: all are values of the type that each version's tables have for the place.
+#[test]
+fn every_value_that_a_setting_may_have_is_one_of_its_place_s_type() {
+    let source = TreeSource::embedded();
+    let (tables, defaults) = (all_tables(&source).unwrap(), Settings::defaults(&source).unwrap());
+    let (mut misfits, mut tried) = (Vec::new(), 0);
+    for &symbol in defaults.schema().ordered() {
+        let name = defaults.schema().name(symbol);
+        if defaults.schema().rule(symbol).sets.is_empty() {
+            continue;
+        }
+        for value in defaults.other_values(name).unwrap() {
+            let mut settings = defaults.clone();
+            // What needs another answer as well is refused by itself.
+            if settings.set(name, &value).is_err() {
+                continue;
+            }
+            let own = settings.assignments().unwrap().into_iter().filter(|assignment| assignment.origin == name);
+            for assignment in own {
+                tried += 1;
+                misfits.extend(find_misfit(&tables, &assignment));
+            }
+        }
+    }
+    assert!(tried > 150, "{tried}");
+    assert_eq!(misfits, Vec::<String>::new(), "of {tried}");
+}
+
+/// Gates that the tree gives as examples are a choice in every version.
+#[test]
+fn gates_that_the_tree_names_are_gates_of_each_version() {
+    let source = TreeSource::embedded();
+    let settings = Settings::defaults(&source).unwrap();
+    let rule = settings.schema().rule(settings.schema().find("phase2.feature_gates").unwrap());
+    let example = rule.example.clone().unwrap();
+    for table in all_tables(&source).unwrap() {
+        let gates: Map<String, Value> = example
+            .split(',')
+            .map(|pair| pair.split_once('=').map(|(name, on)| (name.to_owned(), Value::Bool(on == "true"))).unwrap())
+            .collect();
+        let refused = assign_gates(&gates, &table).err().map(|error| error.render());
+        assert_eq!(refused, None, "{}", table.kubernetes);
+        let is_choice = |name: &String| {
+            let mut found = table.components.values().filter_map(|component| component.gate(name));
+            found.all(|gate| matches!(gate.stage, Stage::Alpha | Stage::Beta) && !gate.locked)
+        };
+        assert!(gates.keys().all(is_choice), "{}: {example}", table.kubernetes);
+    }
 }
 
 /// One slip of a finger: two letters swapped, one left out, one twice, or the key beside it.

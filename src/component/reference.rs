@@ -161,8 +161,10 @@ impl Flag {
         let is_bool = |text: &str| matches!(text, "true" | "false");
         match self.type_name.as_str() {
             "bool" => is_bool(text),
-            "int" | "int32" | "Level" => text.parse::<i64>().is_ok(),
-            "uint" | "uint32" => text.parse::<u64>().is_ok(),
+            "int" => text.parse::<i64>().is_ok(),
+            "int32" | "Level" => text.parse::<i32>().is_ok(),
+            "uint" => text.parse::<u64>().is_ok(),
+            "uint32" => text.parse::<u32>().is_ok(),
             "float" | "float32" => text.parse::<f64>().is_ok(),
             "duration" => parse_duration(text).is_some(),
             "quantity" => Format::Quantity.validate(text).is_ok(),

@@ -25,13 +25,15 @@ pub struct Problem {
     pub symbol: Option<String>,
     /// Where it stands in the file.
     pub at: Option<Position>,
+    /// What gave it for this run, in place of the file: `--set NAME`.
+    pub given: Option<String>,
     /// One sentence.
     pub message: String,
 }
 
 impl Problem {
     pub(super) fn error(message: impl Into<String>) -> Self {
-        Self { level: ProblemLevel::Error, symbol: None, at: None, message: message.into() }
+        Self { level: ProblemLevel::Error, symbol: None, at: None, given: None, message: message.into() }
     }
 
     /// What is wrong with one setting.
@@ -40,7 +42,7 @@ impl Problem {
     }
 
     pub(super) fn notice(message: impl Into<String>) -> Self {
-        Self { level: ProblemLevel::Notice, symbol: None, at: None, message: message.into() }
+        Self { level: ProblemLevel::Notice, symbol: None, at: None, given: None, message: message.into() }
     }
 
     pub(super) fn about(mut self, symbol: &str) -> Self {
@@ -53,13 +55,20 @@ impl Problem {
         self
     }
 
+    /// Where it stands; `path` is the file of the configuration.
+    #[must_use]
+    pub fn place(&self, path: &Path) -> String {
+        match (&self.given, self.at) {
+            (Some(given), _) => given.clone(),
+            (None, Some(at)) => format!("{}:{at}", path.display()),
+            (None, None) => path.display().to_string(),
+        }
+    }
+
     /// One line: place, then message.
     #[must_use]
     pub fn line(&self, path: &Path) -> String {
-        match self.at {
-            Some(at) => format!("{}:{at}: {}", path.display(), self.message),
-            None => format!("{}: {}", path.display(), self.message),
-        }
+        format!("{}: {}", self.place(path), self.message)
     }
 
     /// As one member of a list in JSON.

@@ -277,9 +277,10 @@ impl Settings {
         })
     }
 
-    /// The problem with the place of its setting in the file.
+    /// The problem with what gave its setting for this run, or its place in the file.
     pub(super) fn located(&self, problem: Problem) -> Problem {
-        placed(problem, &self.places)
+        let given = problem.symbol.as_ref().and_then(|name| self.given.get(name)).cloned();
+        Problem { given, ..placed(problem, &self.places) }
     }
 
     /// Whether the file has a value for it.

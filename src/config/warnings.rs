@@ -1,6 +1,7 @@
 //! What is right in itself and yet not enough for `turnup up`: files that are not there. Looks
 //! whether files are there; reads none of them.
 
+use std::error::Error as StdError;
 use std::path::Path;
 
 use serde_json::Value;
@@ -19,11 +20,23 @@ impl Settings {
         self.schema().gates().warn(&version, setting, gates).map(|problem| self.located(problem))
     }
 
+    /// The same error with the place of the setting that its message begins with.
+    #[must_use]
+    pub fn locate(&self, error: Error) -> Error {
+        match self.as_problem(&error) {
+            Problem { symbol: None, .. } => error,
+            problem => error.at(problem.place(self.path())),
+        }
+    }
+
     /// What a phase would refuse, as a problem of the setting that its message begins with, or of
     /// none.
     #[must_use]
     pub fn as_problem(&self, error: &Error) -> Problem {
         let mut parts = vec![error.message().to_owned()];
+        let causes = std::iter::successors(StdError::source(error), |cause| (*cause).source());
+        // The first line says what; further ones are a picture of the text.
+        parts.extend(causes.map(|cause| cause.to_string().lines().next().unwrap_or_default().to_owned()));
         parts.extend(error.evidence_lines().iter().map(ToString::to_string));
         parts.extend(error.next().map(|hint| format!("next: {hint}")));
         let problem = Problem::error(parts.join("; "));

@@ -29,7 +29,7 @@ pub struct Verdict {
     /// Each finding, in the order in which they are shown.
     pub problems: Vec<Problem>,
     /// What a phase refuses, as it says it; it is one of the problems, too.
-    refusal: Option<Error>,
+    refusal: Option<(Problem, Error)>,
 }
 
 impl Verdict {
@@ -41,7 +41,8 @@ impl Verdict {
         let shadow = is_right.then(|| Cluster::shadow(settings, source.clone(), state_dir));
         problems.extend(shadow.as_ref().and_then(|cluster| find_old_gates(settings, cluster.as_ref().ok()?)));
         let refusal = shadow.and_then(|cluster| find_refusal(settings, source, state_dir, purpose, cluster).err());
-        problems.extend(refusal.as_ref().map(|error| settings.as_problem(error)));
+        let refusal = refusal.map(|error| (settings.as_problem(&error), error));
+        problems.extend(refusal.as_ref().map(|(problem, _)| problem.clone()));
         // What is to be corrected stands before what is only to be known.
         problems.sort_by_key(|problem| problem.level);
         Self { problems, refusal }
@@ -49,8 +50,8 @@ impl Verdict {
 
     /// An error when the configuration cannot be used; `path` is its file.
     pub fn into_result(self, path: &Path) -> Result<()> {
-        if let Some(error) = self.refusal {
-            return Err(error);
+        if let Some((problem, error)) = self.refusal {
+            return Err(error.at(problem.place(path)));
         }
         refuse(path, &self.problems)
     }
@@ -95,17 +96,17 @@ fn find_refusal(
         bootstrap::require_same_runtimes(cluster)?;
         bootstrap::require_supported_hop(cluster)?;
     }
-    if purpose == Purpose::Nodes {
-        return Ok(());
+    if purpose == Purpose::Hosts {
+        typed.user_data.require_source()?;
     }
-    typed.user_data.require_source()?;
-    let simulate = |cluster: Cluster| {
-        if cluster.find_inventory().is_err() {
-            // The step that writes it mends it, or says what is wrong with it.
-            return Ok(());
+    let simulate = |cluster: Cluster| match (purpose, cluster.find_inventory()) {
+        // The step that writes it mends it, or says what is wrong with it.
+        (_, Err(_)) | (Purpose::Nodes, Ok(None)) => Ok(()),
+        (Purpose::Nodes, Ok(Some(_))) => Forecast::check_nodes(settings, source, state_dir),
+        (Purpose::Hosts, Ok(_)) => {
+            bootstrap::provision_phase(&Arc::new(cluster))?;
+            Forecast::check(settings, source, state_dir)
         }
-        bootstrap::provision_phase(&Arc::new(cluster))?;
-        Forecast::check(settings, source, state_dir)
     };
     match shadow.and_then(simulate) {
         Err(error) if error.class() == Class::Config => Err(error),

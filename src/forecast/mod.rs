@@ -13,6 +13,8 @@ mod compare;
 mod dry_parse_tests;
 mod origin;
 #[cfg(test)]
+mod own_fields_tests;
+#[cfg(test)]
 mod own_parse_tests;
 #[cfg(test)]
 mod random_tests;
@@ -107,10 +109,14 @@ impl Forecast {
         if cluster.find_inventory()?.is_none() {
             cluster.write_inventory(&imagined_inventory(&cluster))?;
         }
-        bootstrap::assume_facts(&cluster)?;
-        Engine::simulate(&cluster.store, &bootstrap::phase(&cluster)?)?;
-        Engine::simulate(&cluster.store, &addons::phase(&cluster)?)?;
+        rehearse_nodes(&cluster)?;
         Ok(cluster)
+    }
+
+    /// An error where the phases after the first would refuse these settings for the hosts that
+    /// exist.
+    pub(super) fn check_nodes(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<()> {
+        rehearse_nodes(&imagine(settings, source, state_dir, None)?)
     }
 
     /// What the same cluster would become with other settings, its name included.
@@ -217,6 +223,13 @@ impl Forecast {
 
 /// The cluster of these settings over a directory with nothing in it but what is taken over of the
 /// one that is there.
+/// What becomes of hosts that are known.
+fn rehearse_nodes(cluster: &Arc<Cluster>) -> Result<()> {
+    bootstrap::assume_facts(cluster)?;
+    Engine::simulate(&cluster.store, &bootstrap::phase(cluster)?)?;
+    Engine::simulate(&cluster.store, &addons::phase(cluster)?).map(drop)
+}
+
 fn imagine(settings: &Settings, source: &TreeSource, state_dir: &Path, real: Option<&Path>) -> Result<Arc<Cluster>> {
     let store = |dir: PathBuf| Store::imagined(dir.clone(), real.map_or(dir, Path::to_owned), is_taken_over);
     Cluster::with_store(settings, source.clone(), state_dir, store).map(Arc::new)

@@ -48,8 +48,15 @@ impl Programs {
         Self { lock: Lock::embedded().unwrap(), cache: Cache::open().unwrap(), key, certificate }
     }
 
+    /// All that are pinned, or the one that `TURNUP_TEST_KUBERNETES` names.
     pub(super) fn versions(&self) -> Vec<String> {
-        self.lock.versions().into_iter().map(str::to_owned).collect()
+        let named = std::env::var("TURNUP_TEST_KUBERNETES").ok();
+        let is_asked = |version: &&str| named.as_deref().is_none_or(|named| named == *version);
+        self.lock.versions().into_iter().filter(is_asked).map(str::to_owned).collect()
+    }
+
+    pub(super) fn key_pem(&self) -> String {
+        self.key.serialize_pem()
     }
 
     /// All that the programs refuse of one rendered file.
@@ -62,7 +69,7 @@ impl Programs {
         found.into_iter().map(|mistake| format!("{path}: {mistake}")).collect()
     }
 
-    fn program(&self, name: &str, version: &str) -> PathBuf {
+    pub(super) fn program(&self, name: &str, version: &str) -> PathBuf {
         let selection = self.lock.select(version).unwrap();
         let wanted = [selection.binary(name).unwrap()];
         self.cache.ensure_all(wanted, &Sources::default(), &NoProgress).unwrap().remove(0).path
@@ -154,7 +161,7 @@ fn start_of(unit: &str) -> Option<Vec<String>> {
 }
 
 /// All that a program said that cannot come to a good end here.
-fn run(program: &Path, flags: &[String], dir: &Path) -> String {
+pub(super) fn run(program: &Path, flags: &[String], dir: &Path) -> String {
     let run = Run::new("unshare").arg("--net").arg(program).args(flags.iter().cloned()).dir(dir).timeout(LIMIT);
     match run.output() {
         Ok(output) => output.stdout + &output.stderr,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::own_parse_tests::Programs;
 use super::{Forecast, dry_parse_tests};
+use crate::artifacts::Lock;
 use crate::component::Reference;
 use crate::config::format::Format;
 use crate::config::{ProblemLevel, Setting, Settings, TARGET, TreeSource};
@@ -20,7 +21,7 @@ const CASES: u64 = 200;
 const RIGHT: usize = 100;
 const TARGETS: [&str; 5] = ["local", "baremetal", "gce", "aws", "azure"];
 /// With settings that name files, and the target whose module is a directory of this machine.
-const CASES_WITH_FILES: u64 = 60;
+const CASES_WITH_FILES: u64 = 120;
 const RIGHT_WITH_FILES: usize = 15;
 const TARGETS_WITH_FILES: [&str; 3] = ["local", "custom", "gce"];
 
@@ -207,9 +208,7 @@ fn other_value(settings: &Settings, setting: &Setting, random: &mut Random) -> O
 fn draw(random: &mut Random, source: &TreeSource, pool: &Pool<'_>, wrong: &mut Vec<String>) -> Settings {
     let target = random.pick(pool.targets);
     let mut settings = base(target, source, pool.files);
-    if let Some(programs) = pool.programs {
-        settings.set("phase2.kubernetes_version", &random.pick(&programs.versions())).map(drop).unwrap();
-    }
+    settings.set("phase2.kubernetes_version", &random.pick(&pinned_versions())).map(drop).unwrap();
     for _ in 0..random.below(20) {
         let list = settings.list();
         let is_file = |setting: &Setting| {
@@ -303,6 +302,10 @@ fn the_programs_take_what_a_random_configuration_becomes() {
 
 fn any(_: &str) -> bool {
     true
+}
+
+fn pinned_versions() -> Vec<String> {
+    Lock::embedded().unwrap().versions().into_iter().map(str::to_owned).collect()
 }
 
 /// What hosts of this machine can have, whatever the value: nothing that names another machine, and

@@ -25,7 +25,7 @@ use super::node_config::{
 };
 use super::restore_log::{self, RestoreEntry, RestoreLog};
 use super::static_pod::{self, pod_log};
-use super::systemd::systemctl;
+use super::systemd::{self, systemctl};
 use super::task::{self, Secrets};
 use super::{fetch, firewall, hosts_file, join, mounts, packages, restore};
 
@@ -332,7 +332,8 @@ impl NodeSetup<'_> {
             return Ok(());
         }
         systemctl(&["daemon-reload"])?;
-        for unit in units {
+        // systemd knows no unit of a program that the host lacks, and whose file it was not given.
+        for unit in units.into_iter().filter(|unit| systemd::is("is-active", unit)) {
             systemctl(&["try-restart", unit])?;
             self.report(&NodeEvent::Changed(format!("restarted {unit}")))?;
         }

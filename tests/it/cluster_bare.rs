@@ -14,10 +14,11 @@ use crate::cluster_support::{Site, say};
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
 
-/// Two hosts that accept the user's own key, and the list of them: the worker is reached through
-/// the control plane, and its host key is in a file of known hosts, hashed.
-fn prepare() -> Option<(Site, Vec<Value>)> {
-    let site = Site::of_cluster("bare", "10.123.16.0/24", 1)?;
+/// Two hosts with these packages that accept the user's own key, and the list of them: the worker
+/// is reached through the control plane, and its host key is in a file of known hosts, hashed.
+pub(crate) fn prepare(name: &str, subnet: &str, packages: &str) -> Option<(Site, Vec<Value>)> {
+    let site = Site::of_cluster(name, subnet, 1)?;
+    site.ok(&["config", "set", &format!("phase1.local.packages={packages}")]);
     site.ok(&["provision"]);
     let shell = |script: &str| {
         let status = Command::new("sh").args(["-c", script]).current_dir(&site.dir).status().unwrap();
@@ -44,7 +45,7 @@ fn prepare() -> Option<(Site, Vec<Value>)> {
     Some((site, list))
 }
 
-fn configure(site: &Site, list: &[Value], key: &str) {
+pub(crate) fn configure(site: &Site, list: &[Value], key: &str) {
     let hosts = format!("phase1.baremetal.hosts={}", json!(list));
     let mut set = vec!["config", "set", "phase1.cloud_provider=baremetal", "phase1.cluster_name=shelf", &hosts];
     let key = format!("phase1.ssh.private_key_file=keys/{key}");
@@ -88,7 +89,7 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
 
 #[test]
 fn a_listed_host_behind_another_one_becomes_a_node_and_what_it_was() {
-    let Some((site, mut list)) = prepare() else { return };
+    let Some((site, mut list)) = prepare("bare", "10.123.16.0/24", "") else { return };
     settle(&site);
     let before: Vec<Look> = [CONTROL_PLANE, WORKER].iter().map(|host| look(&site, host)).collect();
     what_is_wrong_is_said_first(&site, &list);

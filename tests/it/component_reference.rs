@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use turnup::artifacts::{Cache, Lock, NoProgress, Sources, read_help};
-use turnup::component::{ComponentReference, HelpFlag, Reference, read_pflag, versions_with};
+use turnup::artifacts::{Cache, Lock, NoProgress, Sources, describe_components, read_help};
+use turnup::component::{
+    ComponentReference, Difference, HelpFlag, Reference, compare, compare_gates, read_pflag, versions_with,
+};
 use turnup::config::TreeSource;
 
 #[test]
@@ -34,6 +36,23 @@ fn components_of_every_version_accept_what_the_tables_say() {
     compare_with_binaries(&Lock::embedded().unwrap().versions());
 }
 
+/// What only programs of the same Go modules tell: fields of files and gates, with types and
+/// defaults, hidden flags. `turnup artifacts reference` reads them in the same way.
+#[test]
+#[ignore = "builds every pinned version: make test-components"]
+fn components_of_every_version_have_what_the_tables_say() {
+    let (lock, cache) = (Lock::embedded().unwrap(), Cache::open().unwrap());
+    let mut wrong = Vec::new();
+    for version in lock.versions() {
+        let table = Reference::load(&TreeSource::embedded(), version).unwrap();
+        let found = describe_components(&lock, version, &cache, &Sources::default(), &NoProgress).unwrap();
+        for Difference { entry, old, new } in compare(Some(&table), &found).unwrap() {
+            wrong.push(format!("{version} {entry}: table {old:?}, binaries {new:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "turnup artifacts reference --write:\n{}", wrong.join("\n"));
+}
+
 fn compare_with_binaries(versions: &[&str]) {
     let (lock, cache) = (Lock::embedded().unwrap(), Cache::open().unwrap());
     let mut wrong = Vec::new();
@@ -55,10 +74,11 @@ fn differences(component: &ComponentReference, help: &BTreeMap<String, HelpFlag>
     let shown = component.flags.iter().filter(|(_, flag)| !flag.hidden).map(|(name, flag)| {
         let shown_type = flag.placeholder.as_ref().unwrap_or(&flag.type_name).clone();
         let (default, deprecated) = (flag.default.clone(), flag.deprecated.clone());
-        (name.clone(), HelpFlag { shown_type, default, deprecated, words: flag.words.clone() })
+        let gates = help.get(name).map(|flag| flag.gates.clone()).unwrap_or_default();
+        (name.clone(), HelpFlag { shown_type, default, deprecated, words: flag.words.clone(), gates })
     });
     let mut shown: BTreeMap<String, HelpFlag> = shown.collect();
-    let mut told = Vec::new();
+    let mut told = compare_gates(&component.feature_gates, help);
     for (name, flag) in help {
         let same = |known: &HelpFlag| {
             if by_hand { known.deprecated == flag.deprecated } else { known == flag }

@@ -1,5 +1,5 @@
-//! Configurations that cannot work are refused by `config check` and by `plan` in the same words,
-//! before anything is made; good ones pass both.
+//! Configurations that cannot work are refused by `config check`, `plan` and every run in the same
+//! words and with their place, before anything is made; good ones pass.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -79,6 +79,7 @@ fn files(test_env: &TestEnv) {
         ("good.yaml", "kubelet:\n  maxPods: 50\nkube-apiserver:\n  goaway-chance: 0.001\n".to_owned()),
         ("broken.yaml", "kubelet: [\n".to_owned()),
         ("list.yaml", "- kubelet\n".to_owned()),
+        ("binary.yaml", "\u{0}\u{1}".to_owned()),
         ("audit.yaml", "apiVersion: audit.k8s.io/v1\nkind: Wrong\n".to_owned()),
     ] {
         test_env.write(name, &text);
@@ -197,6 +198,7 @@ fn poisoned() -> Vec<Poisoned> {
             "certificate-authority names the file",
         ),
         ("audit_policy_file", phase2(json!({"security": {"audit_policy_file": "audit.yaml"}})), "audit.yaml"),
+        ("config_file", phase2(json!({"scheduler": {"config_file": "binary.yaml"}})), "binary.yaml is no YAML"),
         // Networks.
         ("pod_cidr", phase2(json!({"pod_cidr": "10.244.0.1/16"})), "10.244.0"),
         ("service_cidr", phase2(json!({"service_cidr": "10.244.0.0/20"})), "overlaps"),
@@ -264,6 +266,30 @@ fn poisoned() -> Vec<Poisoned> {
     ]
 }
 
+/// What `config check` says is wrong, each with its place.
+fn mistakes_of_check(out: &str) -> Vec<String> {
+    out.lines().filter_map(|line| line.strip_prefix("error: ")).map(str::to_owned).collect()
+}
+
+/// The same of a command that ends with an error: one in its message, with causes, evidence and the
+/// next command behind it, or several as evidence.
+fn mistakes_of_run(err: &str) -> Vec<String> {
+    let mut lines = err.lines().skip_while(|line| !line.starts_with("error: "));
+    let head = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let is_correct = |line: &&str| !line.starts_with("next: correct the file, ");
+    let rest = lines.filter(is_correct).map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("| ").or_else(|| line.strip_prefix("caused by: ")).unwrap_or(line).to_owned()
+    });
+    let rest: Vec<String> = rest.collect();
+    if head.ends_with(" mistakes") { rest } else { vec![[vec![head], rest].concat().join("; ")] }
+}
+
+/// Whether both say the same, in the same order; a run may show the text around a cause as well.
+fn is_same(run: &[String], check: &[String]) -> bool {
+    run.len() == check.len() && run.iter().zip(check).all(|(run, check)| run.starts_with(check.as_str()))
+}
+
 #[test]
 fn what_cannot_work_is_refused_before_anything_is_made() {
     let all = poisoned();
@@ -273,12 +299,16 @@ fn what_cannot_work_is_refused_before_anything_is_made() {
         let test_env = TestEnv::new("");
         files(&test_env);
         test_env.write(".config.json", &file.to_string());
-        for command in [&["config", "check"][..], &["plan"]] {
-            let outcome = test_env.run(command);
-            let said = format!("{}{}", outcome.out, outcome.err);
-            let names_the_place = command[0] != "config" || said.contains(".config.json:");
-            if outcome.code != REFUSED || !said.contains(key) || !said.contains(why) || !names_the_place {
-                wrong.push(format!("{command:?} of {file}: {} without {key} or {why}:\n{said}", outcome.code));
+        let check = test_env.run(&["config", "check"]);
+        let told = mistakes_of_check(&check.out);
+        let is_it = |line: &String| line.starts_with(".config.json:1:") && line.contains(key) && line.contains(why);
+        if check.code != REFUSED || !told.iter().any(is_it) {
+            wrong.push(format!("{file}: {} without {key}, {why} or their place:\n{}", check.code, check.out));
+        }
+        for command in ["plan", "up", "provision"] {
+            let outcome = test_env.run(&[command]);
+            if outcome.code != REFUSED || !is_same(&mistakes_of_run(&outcome.err), &told) {
+                wrong.push(format!("{command} of {file}: {}\n{}\ncheck: {told:#?}", outcome.code, outcome.err));
             }
         }
         if test_env.path(".turnup").exists() {
@@ -286,6 +316,48 @@ fn what_cannot_work_is_refused_before_anything_is_made() {
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The phases after the first refuse it for hosts that exist, too, before they do anything there.
+#[test]
+fn later_phases_refuse_it_in_the_same_words_where_hosts_exist() {
+    let key = format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA{:A>42}", 1);
+    let ssh = json!({"user": "root", "port": 22, "host_key": key});
+    let host = json!({"name": "kubernetes-control-plane-0", "role": "control-plane", "address": "10.117.0.2", "instance": "1", "ssh": ssh});
+    let inventory = json!({
+        "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
+        "api": {"host": "10.117.0.2", "port": 6443}, "hosts": [host],
+    });
+    for (file, why) in [
+        (api_server("authorization_webhook_file", "ca.conf"), "certificate-authority names the file"),
+        (phase2(json!({"scheduler": {"config_file": "binary.yaml"}})), "binary.yaml is no YAML"),
+        (phase2(json!({"feature_gates": {"NoSuchGate": true}})), "is no feature gate"),
+    ] {
+        let test_env = TestEnv::new("");
+        files(&test_env);
+        test_env.write(".config.json", &file.to_string());
+        test_env.write(".turnup/kubernetes/outputs/provision.json", &inventory.to_string());
+        let told = mistakes_of_check(&test_env.ends(REFUSED, &["config", "check"]).out);
+        assert!(told.len() == 1 && told[0].starts_with(".config.json:1:") && told[0].contains(why), "{told:?}");
+        for command in ["bootstrap", "addons"] {
+            let said = mistakes_of_run(&test_env.ends(REFUSED, &[command]).err);
+            assert!(is_same(&said, &told), "{command}: {said:?}, check: {told:?}");
+        }
+        assert!(!test_env.path(".turnup/kubernetes/lock").exists(), "no run had the lock");
+    }
+}
+
+#[test]
+fn what_is_wrong_for_one_run_is_told_with_what_gave_it() {
+    let test_env = TestEnv::new("");
+    test_env.write(".config.json", r#"{"phase2": {"feature_gates": {"ContextualLogging": true}}}"#);
+    let given = "--set=phase2.feature_gates=NoSuchGate=true";
+    let told = "--set phase2.feature_gates: phase2.feature_gates: `NoSuchGate` is no feature gate of Kubernetes 1.36.3";
+    let check = test_env.ends(REFUSED, &["config", "check", given]);
+    assert_eq!(mistakes_of_check(&check.out), [told]);
+    for command in ["plan", "up", "status", "render"] {
+        assert_eq!(mistakes_of_run(&test_env.ends(REFUSED, &[command, given]).err), [told], "{command}");
+    }
 }
 
 #[test]

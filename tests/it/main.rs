@@ -45,6 +45,7 @@ mod cluster_firewall;
 mod cluster_ha;
 mod cluster_heal;
 mod cluster_identity;
+mod cluster_kernel;
 mod cluster_lent;
 mod cluster_life;
 mod cluster_members;

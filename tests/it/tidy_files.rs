@@ -107,3 +107,34 @@ fn types_that_others_see_are_found() {
     let code = "pub struct One;\n    pub(super) enum Two {\npub(in crate::a) trait Three<'a>: Sync {\npub(crate) type Four = u8;\nstruct Five;\npub fn six() {}\n";
     assert_eq!(public_types(code), ["One", "Two", "Three", "Four"]);
 }
+
+/// The words after `--` in the recipe of a target: parts of the names of tests that it runs.
+fn filters(makefile: &str, target: &str) -> Vec<String> {
+    let recipe = makefile.lines().skip_while(|line| !line.starts_with(&format!("{target}:"))).skip(1);
+    let lines = recipe.take_while(|line| line.starts_with('\t')).filter_map(|line| line.split_once(" -- "));
+    let words = lines.flat_map(|(_, words)| words.split_whitespace());
+    words.filter(|word| !word.starts_with('-')).map(str::to_owned).collect()
+}
+
+/// A test that is only run when asked for says which target of make asks for it.
+#[test]
+fn a_test_that_is_left_out_is_run_by_the_target_that_it_names() {
+    let (makefile, mut found, mut lost) = (read("Makefile"), 0, Vec::new());
+    for file in sources().into_iter().filter(|file| file.starts_with("tests/it/")) {
+        let text = read(&file);
+        let lines: Vec<&str> = text.lines().collect();
+        let module = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+        for pair in lines.windows(2).filter(|pair| pair[0].starts_with("#[ignore")) {
+            found += 1;
+            let name = pair[1].trim_start_matches("fn ").split('(').next().unwrap_or_default();
+            let after = pair[0].split("make ").nth(1).unwrap_or_default();
+            let target = after.split(|letter: char| !letter.is_alphanumeric() && letter != '-').next();
+            let full_name = format!("{module}::{name}");
+            if !filters(&makefile, target.unwrap_or_default()).iter().any(|part| full_name.contains(part.as_str())) {
+                lost.push(format!("{full_name}: {}", pair[0]));
+            }
+        }
+    }
+    assert!(found > 20, "{found}");
+    none(&lost, "name the test in the recipe of the target that its `ignore` names");
+}

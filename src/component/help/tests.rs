@@ -90,3 +90,34 @@ fn flags_in_sections() {
 fn flags_of_etcd() {
     insta::assert_snapshot!(lines(read_etcd(ETCD)));
 }
+
+/// What the help says of feature gates, held against what the module does.
+#[test]
+fn gates_of_a_help_are_those_of_the_table() {
+    let help = "      --feature-gates colonSeparatedMultimapStringString   Options are:\n\
+                kube:AllAlpha=true|false (ALPHA - default=false)\n\
+                kube:Near=true|false (BETA - default=true), or Near=true|false (ALPHA - default=false) if --min-compatibility-version>=1.36\n\
+                kube:Later=true|false (ALPHA - default=false) if --min-compatibility-version>=1.36 (default )\n"
+        .replace("\nkube", "\n          kube");
+    let etcd = "  --feature-gates ''\n    Options are:\n    AllAlpha=true|false (ALPHA - default=false)\n    Near=true|false (BETA - default=true)\n";
+    let gate = |stage, default| Gate { stage, default, locked: false };
+    let mut gates: BTreeMap<String, Gate> = [
+        ("AllAlpha", gate(Stage::Alpha, false)),
+        ("Near", gate(Stage::Beta, true)),
+        ("Old", gate(Stage::Ga, true)),
+        ("Older", gate(Stage::Deprecated, false)),
+    ]
+    .map(|(name, gate)| (name.to_owned(), gate))
+    .into();
+    for flags in [read_pflag(&help), read_etcd(etcd)] {
+        assert_eq!(compare_gates(&gates, &flags), [""; 0]);
+    }
+    gates.insert("Near".into(), gate(Stage::Beta, false));
+    gates.insert("New".into(), gate(Stage::Alpha, false));
+    gates.remove("AllAlpha");
+    let told = compare_gates(&gates, &read_pflag(&help));
+    assert_eq!(told.len(), 3, "{told:?}");
+    for (line, name) in told.iter().zip(["gate Near", "gate New", "gate AllAlpha: only in the help"]) {
+        assert!(line.starts_with(name), "{line}");
+    }
+}
