@@ -19,6 +19,7 @@ pub mod cloud_resources;
 mod component;
 mod condition;
 mod configuration;
+mod containerd_keys;
 mod contents;
 mod control_plane;
 pub mod credentials;

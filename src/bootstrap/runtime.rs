@@ -16,7 +16,7 @@ use crate::input;
 use crate::node::Facts;
 use crate::node::node_config::{Content, File, Runtime};
 
-use super::{configuration, template};
+use super::{configuration, containerd_keys, template};
 
 /// containerd's configuration.
 pub(super) const CONFIG: &str = "/etc/containerd/config.toml";
@@ -169,6 +169,9 @@ fn require_extra(name: &str, text: &str) -> Result<()> {
         let near = did_you_mean(key, CONTAINERD_KEYS.into_iter());
         return Err(wrong(format!(": containerd has no key `{key}` and would ignore it{near}"))
             .hint("correct the key; one of a plugin stands in its table [plugins.'NAME']"));
+    }
+    if let Some(slip) = containerd_keys::find_slip(&config) {
+        return Err(wrong(format!(": {slip}")).hint("containerd config default (on a host) prints all keys"));
     }
     let has = |path: &str| {
         let mut parts = path.split(if path.contains('/') { '/' } else { '.' });

@@ -3,12 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use turnup::artifacts::{Cache, Lock, NoProgress, Sources, describe_components, read_help};
 use turnup::component::{
     ComponentReference, Difference, HelpFlag, Reference, compare, compare_gates, read_pflag, versions_with,
 };
 use turnup::config::TreeSource;
+
+use crate::cluster_support::Site;
 
 #[test]
 fn every_pinned_version_has_a_table_of_its_own_components() {
@@ -51,6 +54,17 @@ fn components_of_every_version_have_what_the_tables_say() {
         }
     }
     assert!(wrong.is_empty(), "turnup artifacts reference --write:\n{}", wrong.join("\n"));
+}
+
+/// Part of the tests with hosts, which have its binary.
+#[test]
+fn cluster_containerd_has_the_keys_that_the_table_says() {
+    let site = Site::new("containerd-keys");
+    site.warm_cache();
+    let containerd = site.ok(&["artifacts", "path", "containerd"]).out;
+    let output = Command::new(containerd.trim()).args(["config", "default"]).output().unwrap();
+    let (_, table) = include_str!("../../src/bootstrap/containerd_default.toml").split_once('\n').unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), table, "src/bootstrap/containerd_default.toml");
 }
 
 fn compare_with_binaries(versions: &[&str]) {
