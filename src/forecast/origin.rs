@@ -9,7 +9,7 @@ use super::affected::{node_place, unfold};
 use super::compare::{NAMES, Way, differences, members};
 use super::reach::{self, Reach};
 use crate::config::{ChangeEffect, Setting, Settings};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::node::node_config::{Content, NodeConfig};
 
 /// One value of a node.
@@ -32,7 +32,8 @@ impl Forecast {
 
     /// Which settings decide which values of a node, found by trial.
     pub fn origins(&self, settings: &Settings, node: &str) -> Result<Origins> {
-        let (mut search, mut rounds) = (Search::new(self, settings, node)?, Vec::new());
+        let Some(mut search) = Search::new(self, settings, node)? else { return Ok(Origins::default()) };
+        let mut rounds = Vec::new();
         for Setting { name, .. } in settings.list() {
             let expected = search.expected.get(name).map(BTreeSet::len);
             // What changes no host stands in no node config.
@@ -61,6 +62,7 @@ impl Forecast {
 }
 
 /// What trials have shown of the values of one node.
+#[derive(Debug, Default)]
 pub struct Origins {
     /// Each setting with the ways to the values that change with it.
     reached: Reach,
@@ -119,12 +121,11 @@ struct Search<'a> {
 const FAR: usize = 8;
 
 impl<'a> Search<'a> {
-    fn new(forecast: &'a Forecast, settings: &'a Settings, node: &'a str) -> Result<Self> {
-        let own = forecast.node_with(settings, node)?;
-        let own = own.ok_or_else(|| Error::bug(format!("the cluster has no node {node}")))?;
+    /// None where the node is not known before its hosts are.
+    fn new(forecast: &'a Forecast, settings: &'a Settings, node: &'a str) -> Result<Option<Self>> {
+        let Some(own) = forecast.node_with(settings, node)? else { return Ok(None) };
         let expected = forecast.hosts.get(node).map(|role| reach::of_defaults(*role)).unwrap_or_default();
-        let origins = Origins { reached: BTreeMap::new(), trials: 0 };
-        Ok(Self { forecast, settings, node, own, expected, origins })
+        Ok(Some(Self { forecast, settings, node, own, expected, origins: Origins::default() }))
     }
 
     /// The other values of a setting, the last one first.
@@ -391,7 +392,7 @@ mod tests {
 
     /// What every value of every setting alone reaches.
     fn try_each(forecast: &Forecast, settings: &Settings, node: &str) -> Origins {
-        let mut search = Search::new(forecast, settings, node).unwrap();
+        let mut search = Search::new(forecast, settings, node).unwrap().unwrap();
         for Setting { name, .. } in settings.list() {
             let mut reached = BTreeSet::new();
             for trial in search.values(name).unwrap() {
