@@ -221,8 +221,6 @@ impl Forecast {
     }
 }
 
-/// The cluster of these settings over a directory with nothing in it but what is taken over of the
-/// one that is there.
 /// What becomes of hosts that are known.
 fn rehearse_nodes(cluster: &Arc<Cluster>) -> Result<()> {
     bootstrap::assume_facts(cluster)?;
@@ -230,6 +228,8 @@ fn rehearse_nodes(cluster: &Arc<Cluster>) -> Result<()> {
     Engine::simulate(&cluster.store, &addons::phase(cluster)?).map(drop)
 }
 
+/// The cluster of these settings over a directory with nothing in it but what is taken over of the
+/// one that is there.
 fn imagine(settings: &Settings, source: &TreeSource, state_dir: &Path, real: Option<&Path>) -> Result<Arc<Cluster>> {
     let store = |dir: PathBuf| Store::imagined(dir.clone(), real.map_or(dir, Path::to_owned), is_taken_over);
     Cluster::with_store(settings, source.clone(), state_dir, store).map(Arc::new)

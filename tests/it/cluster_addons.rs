@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster_reset::on_host;
 use crate::cluster_support::Site;
@@ -33,6 +33,14 @@ fn settings_of_addons_and_own_manifests_act() {
 fn image(site: &Site, workload: &str) -> String {
     let path = "--output=jsonpath={.spec.template.spec.containers[0].image}";
     site.kubectl(&["get", workload, "--namespace=kube-system", path])
+}
+
+/// Applies these objects, from a file of this name.
+pub(crate) fn apply(site: &Site, name: &str, objects: &[Value]) {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let file = site.dir.join(format!("{name}.json"));
+    fs_err::write(&file, list.to_string()).unwrap();
+    site.kubectl(&["apply", &format!("--filename={}", file.display())]);
 }
 
 /// The image of test pods, which every host has. It has the cluster's own version; a node's status

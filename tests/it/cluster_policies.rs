@@ -1,12 +1,11 @@
 //! `NetworkPolicies` on real hosts: what a policy denies does not arrive, on the same node and from
 //! another one; what it allows does; the rules stay without their program, and go with the addon.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster_addons::agnhost;
+use crate::cluster_addons::{agnhost, apply};
 use crate::cluster_reset::on_host;
 use crate::cluster_support::Site;
 
@@ -33,13 +32,6 @@ fn cluster_policies_are_enforced_while_their_addon_is_on() {
     what_does_not_run_leaves_its_rules(&site, &web);
     what_is_switched_off_is_gone(&site, &web);
     site.ok(&["down", "--yes"]);
-}
-
-fn apply(site: &Site, name: &str, objects: &[Value]) {
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let file = site.dir.join(format!("{name}.json"));
-    fs_err::write(&file, list.to_string()).unwrap();
-    site.kubectl(&["apply", &format!("--filename={}", file.display())]);
 }
 
 /// The server and a client on the worker, a client on the control plane; the server's address.

@@ -1,12 +1,11 @@
 //! Local volumes and the default CPU request on real hosts: a claim is bound once a pod uses it,
 //! what the pod wrote is there for the next one, and directory and volume go with the claim.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::cluster_addons::agnhost;
+use crate::cluster_addons::{agnhost, apply};
 use crate::cluster_reset::on_host;
 use crate::cluster_support::Site;
 
@@ -28,13 +27,6 @@ fn cluster_storage_outlives_a_pod_and_goes_with_its_claim() {
     the_directory_goes_with_the_claim(&site);
     what_is_switched_off_is_gone(&site);
     site.ok(&["down", "--yes"]);
-}
-
-fn apply(site: &Site, name: &str, objects: &[Value]) {
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let file = site.dir.join(format!("{name}.json"));
-    fs_err::write(&file, list.to_string()).unwrap();
-    site.kubectl(&["apply", &format!("--filename={}", file.display())]);
 }
 
 /// What a pod of an ordinary user says that does one thing with the volume and ends.
