@@ -11,6 +11,7 @@ pub(crate) mod agent;
 mod attributes;
 pub(crate) mod backup;
 pub(crate) mod balancer;
+mod blank;
 pub(crate) mod boot_config;
 pub(crate) mod diff;
 mod digests;

@@ -167,7 +167,7 @@ fn find_device(disk: &Disk, tell: Tell<'_>) -> Result<Device> {
 /// lost by it.
 fn prepare(device: &Device, mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
     let judged = match device.judge(&mount.label)? {
-        Judged::Unknown if blank == Blank::Format && device.is_half_formatted()? => Judged::Blank,
+        Judged::Unknown(_) if blank == Blank::Format && device.is_half_formatted()? => Judged::Blank,
         judged => judged,
     };
     match judged {
@@ -242,7 +242,7 @@ fn inherited(mount: &Mount, found: &str) -> Error {
         .evidence(format!("this cluster: {}", mount.belongs_to))
         .hint(format!(
             "bring back that cluster's pki/ (below .turnup/CLUSTER/) and run turnup up; or give up the data, on the host: wipefs --all {disk} && \
-             dd if=/dev/zero of={disk} bs=1M count=1"
+             blkdiscard --zeroout {disk}"
         ))
 }
 
