@@ -27,6 +27,7 @@ pub(crate) mod firewall;
 pub(crate) mod healthcheck;
 mod hosts_file;
 mod http_server;
+mod identity;
 pub(crate) mod join;
 mod kubelet_watch;
 pub(crate) mod layout;
