@@ -1,6 +1,6 @@
-//! Is a device blank? The positive proof without which nothing is formatted: bytes are read wherever
-//! a file system, a partition table, an array or a database has to have some, and every one of them
-//! is zero. Only reads; what cannot be read proves nothing and is an error.
+//! Is a device blank? The positive proof without which nothing is formatted: bytes are read
+//! wherever a file system, a partition table or an array has to have some, and every one of them is
+//! zero. Only reads; what cannot be read proves nothing and is an error.
 //!
 //! A file system whose beginning was lost has copies of its superblock further in, by which
 //! `fsck` brings it back: ext4 and XFS one in each group, Btrfs at 64 MiB and 256 GiB, GPT and

@@ -172,8 +172,8 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// Makes a machine, which is ready and has no keys yet, the host that its volume of etcd belongs to.
-/// Leaves it as it is where an operator was here before, or has to come for the first time.
+/// Makes a machine, which is ready and has no keys yet, the host that its volume of etcd belongs
+/// to. Leaves it as it is where an operator was here before, or has to come for the first time.
 fn become_host(place: &IdentityVolume, artifacts_url: &str, out: &mut dyn Write) -> Result<()> {
     let Some(volume) = find_volume(place)? else { return Ok(()) };
     if has_operator_come()? {
@@ -191,7 +191,8 @@ fn become_host(place: &IdentityVolume, artifacts_url: &str, out: &mut dyn Write)
     let identity = match found {
         Ok(identity) => identity,
         Err(why) => {
-            let waits = format!("this machine waits for turnup up: the volume {} tells it not who it is: {why}", volume.name);
+            let waits =
+                format!("this machine waits for turnup up: the volume {} tells it not who it is: {why}", volume.name);
             return write_event(out, &NodeEvent::Waiting(waits));
         }
     };
@@ -201,7 +202,10 @@ fn become_host(place: &IdentityVolume, artifacts_url: &str, out: &mut dyn Write)
     if has_operator_come()? {
         return Ok(());
     }
-    write_event(out, &NodeEvent::Milestone(format!("this machine is {} again, by its volume", identity.node_config.node)))?;
+    write_event(
+        out,
+        &NodeEvent::Milestone(format!("this machine is {} again, by its volume", identity.node_config.node)),
+    )?;
     identity.put_back()?;
     let HostIdentity { node_config, secrets, .. } = identity;
     up::run_alone(Delivery { secrets, ..Delivery::of(node_config) }, Trigger::Boot, out)

@@ -326,7 +326,10 @@ mod tests {
         let climbs = serde_json::to_string(&with(vec![kept("/etc/ssh/../ssh_host_key")])).unwrap();
         for broken in ["{", &climbs] {
             fs_err::write(&path, broken).unwrap();
-            assert!(read_at(&path).unwrap().err().unwrap().starts_with("its .turnup-identity cannot be used: "), "{broken}");
+            assert!(
+                read_at(&path).unwrap().err().unwrap().starts_with("its .turnup-identity cannot be used: "),
+                "{broken}"
+            );
         }
     }
 

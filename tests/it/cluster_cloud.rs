@@ -130,8 +130,7 @@ fn a_machine_in_its_place_is_the_same_host(site: &Site, disk: &Disk, root: &str)
     let start = Instant::now();
     replace_machine(site, root);
     // Without its volume it is a machine like any other, and waits.
-    let waits =
-        "timeout 300 sh -c 'until journalctl -u turnup-node | grep -q \"error: the volume\"; do sleep 1; done'";
+    let waits = "timeout 300 sh -c 'until journalctl -u turnup-node | grep -q \"error: the volume\"; do sleep 1; done'";
     site.in_host(HOST, waits);
     site.in_host(HOST, "test -z \"$(find /etc/kubernetes -name '*.key')\"");
     disk.plug_in_as(site, VOLUME);

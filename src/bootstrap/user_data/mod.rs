@@ -162,7 +162,12 @@ fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Re
         WriteFile::unit("the unit", boot_config::UNIT, script(boot_config::UNIT)?),
     ];
     if has_volume {
-        write_files.push(WriteFile::plain("the volume of etcd", boot_config::VOLUME_FILE, 0o600, line(boot_config::VOLUME)));
+        write_files.push(WriteFile::plain(
+            "the volume of etcd",
+            boot_config::VOLUME_FILE,
+            0o600,
+            line(boot_config::VOLUME),
+        ));
     }
     if joins {
         write_files.push(WriteFile::plain("the join token", boot_config::TOKEN_FILE, 0o600, line(join.token)));
