@@ -13,11 +13,9 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::exec::{Run, signals};
 
-use super::layout;
+use super::layout::{self, ETCD_JOINER};
 use super::static_pod::{self, data_dir_flag};
 
-/// The container's name; there is one at most.
-const NAME: &str = "turnup-etcd-joiner";
 /// What it says, for root alone, gone with the agent.
 pub(super) const LOG: &str = "/run/turnup/etcd-joiner.log";
 /// How long etcd may take to end by itself.
@@ -54,13 +52,13 @@ impl Joiner<'_> {
             format!("--snapshotter={}", self.snapshotter),
             format!("--runc-binary={}", layout::program("runc")),
             format!("--user={user}:{user}"),
-            format!("--cgroup=/{NAME}"),
+            format!("--cgroup=/{ETCD_JOINER}"),
             format!("--log-uri=file://{LOG}"),
         ]);
         for (path, place, option) in self.mounts()? {
             words.extend(["--mount".to_owned(), format!("type=bind,src={path},dst={place},options=rbind:{option}")]);
         }
-        words.extend([text("/image")?.to_owned(), NAME.to_owned()]);
+        words.extend([text("/image")?.to_owned(), ETCD_JOINER.to_owned()]);
         words.extend(self.command(data, initial_cluster)?);
         Ok(words)
     }
@@ -119,10 +117,10 @@ pub(super) fn stop() -> Result<()> {
         let is_late = since.elapsed() > ENDS;
         if is_late && since.elapsed() > ENDS * 2 {
             return Err(Error::transient("the learner of etcd does not end")
-                .hint(format!("look on the host with: ctr --namespace k8s.io tasks list | grep {NAME}")));
+                .hint(format!("look on the host with: ctr --namespace k8s.io tasks list | grep {ETCD_JOINER}")));
         }
         // It may end before the signal comes.
-        drop(ctr(&["tasks", "kill", if is_late { "--signal=SIGKILL" } else { "--signal=SIGTERM" }, NAME]));
+        drop(ctr(&["tasks", "kill", if is_late { "--signal=SIGKILL" } else { "--signal=SIGTERM" }, ETCD_JOINER]));
         signals::sleep(Duration::from_millis(300))?;
     }
     remove();
@@ -136,13 +134,13 @@ fn find_task() -> Result<Option<String>> {
     }
     let listed = ctr(&["tasks", "list"])?;
     let mut tasks = listed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    Ok(tasks.find(|words| words.first() == Some(&NAME)).and_then(|words| Some((*words.get(2)?).to_owned())))
+    Ok(tasks.find(|words| words.first() == Some(&ETCD_JOINER)).and_then(|words| Some((*words.get(2)?).to_owned())))
 }
 
 /// What is left of one that has ended; mostly nothing is.
 fn remove() {
-    drop(ctr(&["tasks", "delete", "--force", NAME]));
-    drop(ctr(&["containers", "delete", NAME]));
+    drop(ctr(&["tasks", "delete", "--force", ETCD_JOINER]));
+    drop(ctr(&["containers", "delete", ETCD_JOINER]));
 }
 
 /// The last lines of what it said.

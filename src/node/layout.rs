@@ -61,6 +61,8 @@ pub(crate) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet
 
 /// Which cluster of etcd a control-plane host belongs to: on its own disk, apart from etcd's data.
 pub(crate) const ETCD_RECORD: &str = "/var/lib/turnup/etcd.json";
+/// The container, and its cgroup, in which a member of etcd gets its data again.
+pub(crate) const ETCD_JOINER: &str = "turnup-etcd-joiner";
 /// What turnup itself keeps on a host, for root alone.
 pub(crate) const STATE: &str = "/var/lib/turnup";
 /// What a control-plane host is given for its backups.

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{Error, Result};
 
-use super::layout::program;
+use super::layout::{self, program};
 
 /// How long containers may take to end by themselves: they will not be missed.
 const ORDERLY: Duration = Duration::from_secs(8);
@@ -104,13 +104,14 @@ fn read(pid: i32) -> Option<Process> {
     Some(Process { parent, program, in_pod })
 }
 
-/// Removes kubelet's cgroups, deepest first, once they are empty.
+/// Removes kubelet's cgroups, and that of a learner of etcd whose agent was killed, deepest first,
+/// once they are empty.
 pub(super) fn remove_cgroups() -> Result<usize> {
     let mut count = 0;
     let mount = Path::new("/sys/fs/cgroup");
     let roots = fs_err::read_dir(mount).into_iter().flatten().flatten().map(|entry| entry.path());
     for root in roots.chain([mount.to_owned()]) {
-        for name in ["kubepods", "kubepods.slice"] {
+        for name in ["kubepods", "kubepods.slice", layout::ETCD_JOINER] {
             let dir = root.join(name);
             if dir.is_dir() && !root.is_symlink() {
                 remove_tree(&dir)?;
