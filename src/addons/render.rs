@@ -32,13 +32,18 @@ pub(super) struct Rendered {
 impl Rendered {
     /// Where the manifest lies below the cluster's directory.
     pub(super) fn file(&self) -> String {
-        format!("addons/{}.yaml", self.name)
+        file_of(&self.name)
     }
 
     /// Whether its main object runs pods, which are waited for.
     pub(super) fn has_workload(&self) -> bool {
         ["DaemonSet", "Deployment"].contains(&self.main.kind.as_str())
     }
+}
+
+/// The same of an addon by its name.
+pub(super) fn file_of(addon: &str) -> String {
+    format!("addons/{addon}.yaml")
 }
 
 /// What the manifests are made from.

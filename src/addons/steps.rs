@@ -21,7 +21,7 @@ use super::own::{self, NETWORK, OWN, OwnSet, Recorded, WORKLOADS};
 use super::own_apply::{SetDelivery, find_recorded};
 use super::render::{Rendered, render_cluster};
 use super::rollout::{ExpectedAddons, Outlook};
-use super::{authorities, evidence, preview, prune};
+use super::{authorities, definitions, evidence, preview, prune};
 
 /// Where the manifests lie below the cluster's directory.
 const DIR: &str = "addons";
@@ -313,8 +313,8 @@ impl Apply {
         manifests.iter().filter(|manifest| !same(manifest)).collect()
     }
 
-    /// What applying and pruning would change in the cluster.
-    fn find_changes(&self) -> Result<Vec<Change>> {
+    /// What applying and pruning would change in the cluster, and whether that is refused.
+    fn find_changes(&self) -> Result<(Vec<Change>, Result<()>)> {
         let (kubectl, manifests) = (kubectl(&self.0.cluster)?, self.0.manifests()?);
         let there = prune::find_objects(&kubectl)?;
         let wanted = self.changed(&there, &manifests);
@@ -324,7 +324,7 @@ impl Apply {
         for set in self.0.sets()? {
             changes.extend(self.0.delivery(&kubectl, set, &recorded).find_changes()?);
         }
-        Ok(changes)
+        Ok((changes, definitions::require_removable(&self.0.cluster, &kubectl, &superfluous)))
     }
 
     /// Remembers what the objects are now, so that changes by other clients are noticed.
@@ -373,7 +373,7 @@ impl Action for Apply {
             return Ok(Preview::after(API));
         }
         match self.find_changes() {
-            Ok(changes) => Ok(changes.into()),
+            Ok((changes, allowed)) => allowed.map(|()| changes.into()),
             Err(error) if error.class() == Class::Interrupted => Err(error),
             // No kubectl, no kubeconfig or no answer yet.
             Err(_) => Ok(Preview::after(API)),
@@ -383,12 +383,14 @@ impl Action for Apply {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.forget_look();
         if cx.is_bound() {
-            cx.admit(&self.find_changes()?)?;
+            cx.admit(&self.find_changes()?.0)?;
         }
         let kubectl = kubectl(&self.0.cluster)?;
         let logged = kubectl.clone().within(cx);
         let manifests = self.0.manifests()?;
         let there = prune::find_objects(&kubectl)?;
+        let superfluous = self.0.superfluous(&there, &manifests);
+        definitions::require_removable(&self.0.cluster, &kubectl, &superfluous)?;
         let (sets, recorded) = (self.0.sets()?, find_recorded(&kubectl)?);
         let deliver = |name: &str| -> Result<()> {
             for set in sets.iter().filter(|set| set.name == name) {
@@ -400,7 +402,6 @@ impl Action for Apply {
         };
         deliver(NETWORK)?;
         // First, so that no two things claim the same address or port.
-        let superfluous = self.0.superfluous(&there, &manifests);
         if !superfluous.is_empty() {
             cx.progress(format!("removing {} objects", superfluous.len()));
             prune::remove(&logged, &superfluous)?;
@@ -427,7 +428,8 @@ impl Apply {
         let path =
             |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
         args.extend(changed.iter().map(path));
-        logged.run(&args).map(drop)
+        logged.run(&args)?;
+        definitions::wait_until_served(logged, changed.iter().flat_map(|manifest| &manifest.objects))
     }
 }
 

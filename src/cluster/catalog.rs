@@ -218,7 +218,8 @@ mod tests {
                 "limit-range",
                 "local-path-provisioner",
                 "metrics-server",
-                "node-exporter"
+                "node-exporter",
+                "snapshot-controller"
             ]
         );
         assert_eq!(Addon::all(&source).unwrap()[3].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);

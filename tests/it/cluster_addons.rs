@@ -174,6 +174,7 @@ fn the_list_says_what_there_is(site: &Site) {
         "local-path-provisioner",
         "metrics-server",
         "node-exporter",
+        "snapshot-controller",
     ];
     assert_eq!((on.len(), names), (3, expected), "{list}");
     for addon in on {

@@ -59,6 +59,7 @@ mod cluster_reset;
 mod cluster_restore;
 mod cluster_rotate;
 mod cluster_settings;
+mod cluster_snapshots;
 mod cluster_static;
 mod cluster_status;
 mod cluster_storage;
