@@ -49,8 +49,10 @@ impl VolumeSnapshots {
         for content in of_kind("VolumeSnapshotContent") {
             let spec = &content["spec"];
             let of = name_of(&spec["volumeSnapshotRef"]);
-            let handle = &content["status"]["snapshotHandle"];
-            let handle = handle.as_str().map_or_else(String::new, |handle| format!(", {handle}"));
+            let handle = content["status"]["snapshotHandle"].as_str();
+            // One that was there before has been named by the user.
+            let handle = handle.or_else(|| spec["source"]["snapshotHandle"].as_str());
+            let handle = handle.map_or_else(String::new, |handle| format!(", {handle}"));
             let name = text(&content["metadata"]["name"]);
             let what = format!("the snapshot {name} of VolumeSnapshot {of} ({}{handle})", text(&spec["driver"]));
             if spec["deletionPolicy"] == "Retain" {

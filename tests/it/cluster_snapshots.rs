@@ -33,7 +33,7 @@ fn cluster_snapshots_are_taken_up_and_never_lost_unasked() {
     snapshots_are_not_switched_off_unasked(&site);
     snapshots_are_not_taken_down_unasked(&site);
     what_is_switched_off_is_gone(&site);
-    site.ok(&["down", "--yes"]);
+    what_is_to_be_retained_is_named(&site);
 }
 
 /// Asks until it is what it should be.
@@ -104,6 +104,7 @@ fn what_no_driver_could_make_says_so(site: &Site) {
 fn another_one_leads_when_the_leader_is_gone(site: &Site, first: &str) {
     site.kubectl(&["delete", "pod", first, "--namespace=kube-system"]);
     let second = leader(site, first);
+    metrics_are_where_the_document_says(site, &second);
     assert_ne!(first, second);
     site.kubectl(&["rollout", "status", "deployment/snapshot-controller", "--namespace=kube-system", "--timeout=2m"]);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
@@ -137,6 +138,12 @@ fn it_has_the_rights_that_it_uses(site: &Site) {
         let may = site.try_kubectl(&["auth", "can-i", verb, resource, "--all-namespaces", itself]);
         assert!(may.is_err(), "{verb} {resource}: {may:?}");
     }
+}
+
+fn metrics_are_where_the_document_says(site: &Site, pod: &str) {
+    let path = format!("/api/v1/namespaces/kube-system/pods/{pod}:8080/proxy/metrics");
+    let said = site.kubectl(&["get", "--raw", &path]);
+    assert!(said.contains("snapshot_controller_"), "{said}");
 }
 
 /// Neither cluster nor host has changed, and the way out is said.
@@ -199,4 +206,23 @@ fn what_is_switched_off_is_gone(site: &Site) {
     let leases = site.kubectl(&["get", "leases", "--namespace=kube-system", "--output=name"]);
     assert!(!leases.contains("snapshot"), "{leases}");
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+}
+
+/// Switched on once more, with a snapshot that was there before the cluster.
+fn what_is_to_be_retained_is_named(site: &Site) {
+    site.ok(&["config", "set", "phase3.snapshots=y"]);
+    site.ok(&["up"]);
+    let content = json!({
+        "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent", "metadata": {"name": "old"},
+        "spec": {
+            "driver": DRIVER, "deletionPolicy": "Retain", "source": {"snapshotHandle": "id-1"},
+            "volumeSnapshotRef": {"namespace": "default", "name": "friday"},
+        },
+    });
+    apply(site, "content", &[content]);
+    let told = site.ok(&["down", "--yes"]).err;
+    for word in ["to be kept", "kept, no longer managed by turnup"] {
+        let line = format!("{word}: the snapshot old of VolumeSnapshot default/friday ({DRIVER}, id-1)");
+        assert!(told.contains(&line), "{line}: {told}");
+    }
 }
