@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::bootstrap::credentials::write_kubeconfig;
-use crate::bootstrap::{Kubectl, kubectl};
+use crate::bootstrap::{Kubectl, find_condition, kubectl};
 use crate::cluster::{Addon, Cluster};
 use crate::error::{Class, Error, Result};
 
@@ -44,11 +44,12 @@ impl DefinedKind {
     }
 }
 
-/// The definitions of addons that the cluster has.
+/// The definitions of addons that the cluster has, and serves: without that there are no objects.
 fn find_definitions(kubectl: &Kubectl) -> Result<Vec<DefinedKind>> {
     let selector = format!("--selector={}={},{ADDON}", MANAGED_BY.0, MANAGED_BY.1);
     let list = kubectl.get(&[DEFINITIONS, &selector])?;
-    Ok(list["items"].as_array().into_iter().flatten().map(DefinedKind::parse).collect())
+    let is_served = |item: &&Value| find_condition(item, "Established").is_some_and(|found| found["status"] == "True");
+    Ok(list["items"].as_array().into_iter().flatten().filter(is_served).map(DefinedKind::parse).collect())
 }
 
 /// An error while a definition among these objects, which are to go, has objects itself.
@@ -59,7 +60,7 @@ pub(super) fn require_removable(cluster: &Cluster, kubectl: &Kubectl, going: &[O
     }
     let mut going = find_definitions(kubectl)?;
     going.retain(|definition| names.contains(definition.name.as_str()));
-    require_unused(kubectl, &going, &Addon::all(&cluster.source)?)
+    judge(&going, &list_objects(kubectl, &going)?, &Addon::all(&cluster.source)?)
 }
 
 /// Waits until the API server takes objects of the kinds that are defined among these.
@@ -76,15 +77,16 @@ fn names_of<'o>(objects: impl IntoIterator<Item = &'o Object>) -> impl Iterator<
     objects.into_iter().filter(|object| object.kind == DEFINITION).map(|object| object.name.as_str())
 }
 
-fn require_unused(kubectl: &Kubectl, going: &[DefinedKind], addons: &[Addon]) -> Result<()> {
-    if going.is_empty() {
-        return Ok(());
+/// All objects of these kinds.
+fn list_objects(kubectl: &Kubectl, kinds: &[DefinedKind]) -> Result<Value> {
+    if kinds.is_empty() {
+        return Ok(Value::Null);
     }
-    let names: Vec<&str> = going.iter().map(|definition| definition.name.as_str()).collect();
-    judge(going, &kubectl.get(&[&names.join(","), "--all-namespaces"])?, addons)
+    let names: Vec<&str> = kinds.iter().map(|definition| definition.name.as_str()).collect();
+    kubectl.get(&[names.join(",").as_str(), "--all-namespaces"])
 }
 
-/// The same with all objects of the kinds.
+/// An error while one of these kinds, whose definitions are to go, has objects.
 fn judge(going: &[DefinedKind], list: &Value, addons: &[Addon]) -> Result<()> {
     let items: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
     if items.is_empty() {
@@ -142,10 +144,10 @@ pub fn require_unused_definitions(cluster: &Cluster) -> Result<()> {
         let kubectl = kubectl(cluster)?;
         let mut going = find_definitions(&kubectl)?;
         going.retain(|definition| off.contains(&definition.addon.as_str()));
-        Ok((kubectl, going))
+        Ok(judge(&going, &list_objects(&kubectl, &going)?, &addons))
     };
     match ask() {
-        Ok((kubectl, going)) => require_unused(&kubectl, &going, &addons),
+        Ok(judged) => judged,
         Err(error) if Error::class(&error) == Class::Interrupted => Err(error),
         Err(_) => Ok(()),
     }

@@ -303,7 +303,10 @@ fn what_a_holder_writes_into_its_lease_is_no_change() {
     };
     assert_eq!(at("7"), at("8"));
     let gone = prune::superfluous(&at("7"), []);
-    assert_eq!(gone.iter().map(Object::argument).collect::<Vec<_>>(), ["lease.coordination.k8s.io/snapshot-controller-leader"]);
+    assert_eq!(
+        gone.iter().map(Object::argument).collect::<Vec<_>>(),
+        ["lease.coordination.k8s.io/snapshot-controller-leader"]
+    );
 }
 
 #[test]

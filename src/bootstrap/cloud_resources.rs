@@ -105,10 +105,7 @@ pub fn find_cloud_resources(cluster: &Cluster, patience: Duration) -> Result<Clo
     let Some(inventory) = cluster.find_inventory()? else { return Ok(CloudResources::default()) };
     let state = cluster.store.state()?;
     let never_answered = state.has_ended("bootstrap/") && !state.has_ended(&RBAC.to_string());
-    if !is_asked(cluster, &inventory)
-        || cluster.store.read(KUBECONFIG)?.is_none()
-        || never_answered
-    {
+    if !is_asked(cluster, &inventory) || cluster.store.read(KUBECONFIG)?.is_none() || never_answered {
         return Ok(CloudResources::default());
     }
     let left: Option<Orphans> = cluster.store.read_json(LEFT)?;
@@ -157,8 +154,7 @@ pub(super) fn forget_orphans(cluster: &Cluster) -> Result<()> {
 fn look(kubectl: &Kubectl, has_controllers: bool) -> Result<CloudResources> {
     let own = ["services", "ingresses.networking.k8s.io", "persistentvolumeclaims", "persistentvolumes"];
     let mut kinds: Vec<&str> = own.into_iter().filter(|_| has_controllers).collect();
-    let known: Vec<&str> =
-        [GATEWAYS].into_iter().filter(|_| has_controllers).chain(volume_snapshots::KINDS).collect();
+    let known: Vec<&str> = [GATEWAYS].into_iter().filter(|_| has_controllers).chain(volume_snapshots::KINDS).collect();
     let definitions: Vec<String> = known.iter().map(|kind| format!("customresourcedefinition/{kind}")).collect();
     let mut args = vec!["get"];
     args.extend(definitions.iter().map(String::as_str));

@@ -124,7 +124,8 @@ mod tests {
         let store = Store::at(dir.path().to_owned());
         assert!(!is_defined(&store));
         fs_err::create_dir(dir.path().join(MANIFESTS)).unwrap();
-        for (file, text) in [("addons/own-manifests.yaml", SNAPSHOTS), (APPLIED, SNAPSHOTS), ("addons/a.yaml", "other")] {
+        for (file, text) in [("addons/own-manifests.yaml", SNAPSHOTS), (APPLIED, SNAPSHOTS), ("addons/a.yaml", "other")]
+        {
             fs_err::create_dir_all(dir.path().join("outputs")).unwrap();
             fs_err::write(dir.path().join(file), format!("name: {text}\n")).unwrap();
             assert_eq!(is_defined(&store), text == SNAPSHOTS, "{file}");

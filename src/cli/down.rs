@@ -147,7 +147,8 @@ fn look_into(session: &ClusterSession, printer: &Printer, forget: bool) -> Resul
         Err(error) if error.class() == Class::Interrupted => Err(error),
         Err(_) if forget => Ok(CloudResources::default()),
         Err(error) => {
-            let message = format!("the cluster cannot be asked what it made in its cloud or storage: {}", error.message());
+            let message =
+                format!("the cluster cannot be asked what it made in its cloud or storage: {}", error.message());
             let error =
                 error.evidence_lines().iter().cloned().fold(Error::new(error.class(), message), Error::evidence);
             Err(error.hint("turnup down again; to leave it there, if there is any: turnup down --keep-cloud-resources"))

@@ -83,7 +83,8 @@ fn a_snapshot_is_taken_up(site: &Site) {
     // From here on it is the driver's turn.
     let ready = ["get", "volumesnapshot", "monday", "--output=jsonpath={.status.readyToUse}"];
     assert_eq!(site.kubectl(&ready), "false");
-    let events = ["get", "events", "--field-selector=involvedObject.name=monday", "--output=jsonpath={.items[*].reason}"];
+    let events =
+        ["get", "events", "--field-selector=involvedObject.name=monday", "--output=jsonpath={.items[*].reason}"];
     wait_for(site, "an event", &events, |reasons| reasons.contains("CreatingSnapshot"));
 }
 
@@ -148,7 +149,7 @@ fn metrics_are_where_the_document_says(site: &Site, pod: &str) {
 
 /// Neither cluster nor host has changed, and the way out is said.
 fn snapshots_are_not_switched_off_unasked(site: &Site) {
-    let image = "/opt/turnup/bin/crictl images | grep --count snapshot-controller";
+    let image = "bash -lc 'crictl images' | grep --count snapshot-controller";
     let before = on_host(site, HOST, image);
     site.ok(&["config", "set", "phase3.snapshots=n"]);
     for command in ["up", "addons", "plan"] {
