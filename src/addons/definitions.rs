@@ -1,5 +1,5 @@
-//! Kinds that addons define, and their objects, which are users'. The API server deletes all objects
-//! of a kind with its definition, so turnup removes no definition that has any.
+//! Kinds that addons define, and their objects, which are users'. The API server deletes all
+//! objects of a kind with its definition, so turnup removes no definition that has any.
 
 use std::collections::BTreeSet;
 
@@ -121,9 +121,9 @@ fn judge(going: &[DefinedKind], list: &Value, addons: &[Addon]) -> Result<()> {
     Err(Error::precondition(message).evidence_of(objects).hint(hint))
 }
 
-/// An error where the addons phase would refuse to remove definitions of addons that are off, before
-/// an earlier phase takes their images away from hosts. It asks the cluster only where such an
-/// addon was on; a cluster that does not answer is asked again by the step that removes them.
+/// An error where the addons phase would refuse to remove definitions of addons that are off,
+/// before an earlier phase takes their images away from hosts. It asks the cluster only where such
+/// an addon was on; a cluster that does not answer is asked again by the step that removes them.
 pub fn require_unused_definitions(cluster: &Cluster) -> Result<()> {
     let settings = &cluster.settings.addons;
     let addons = Addon::all(&cluster.source)?;

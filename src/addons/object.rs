@@ -20,7 +20,8 @@ pub(super) const HOMES: [&str; 2] = [SYSTEM, "default"];
 const CLUSTER_SCOPED: [&str; 5] =
     ["APIService", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass"];
 
-/// Says which of several pods acts; the addon's manifest has it alone so that it goes with the addon.
+/// Says which of several pods acts; the addon's manifest has it alone so that it goes with the
+/// addon.
 pub(super) const LEASE: &str = "Lease";
 
 /// One object; where it is an addon's, its kind decides about its namespace.

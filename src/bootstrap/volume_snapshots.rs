@@ -1,6 +1,6 @@
-//! Snapshots of volumes that the cluster has made: they lie in the storage of its CSI drivers, which
-//! outlives it, and only the cluster's own objects say which they are. Pure but for one look at
-//! files of the cluster's directory.
+//! Snapshots of volumes that the cluster has made: they lie in the storage of its CSI drivers,
+//! which outlives it, and only the cluster's own objects say which they are. Pure but for one look
+//! at files of the cluster's directory.
 
 use std::collections::BTreeSet;
 
@@ -31,8 +31,9 @@ pub struct VolumeSnapshots {
 /// Whether the kinds are among the manifests of this cluster.
 pub(super) fn is_defined(store: &Store) -> bool {
     let entries = fs_err::read_dir(store.path(MANIFESTS)).into_iter().flatten().flatten();
-    let files = entries.map(|entry| entry.path()).chain([store.path(APPLIED)]);
-    files.into_iter().any(|file| fs_err::read_to_string(file).is_ok_and(|text| text.contains(SNAPSHOTS)))
+    let manifests = entries.map(|entry| format!("{MANIFESTS}/{}", entry.file_name().to_string_lossy()));
+    let texts = manifests.chain([APPLIED.to_owned()]).filter_map(|file| store.read(&file).ok().flatten());
+    texts.into_iter().any(|text| String::from_utf8_lossy(&text).contains(SNAPSHOTS))
 }
 
 impl VolumeSnapshots {

@@ -1,5 +1,5 @@
-//! Volume snapshots on a real host, as far as they go without a CSI driver: the kinds are served, one
-//! of two controllers leads, a snapshot is taken up, and nothing takes one away unasked.
+//! Volume snapshots on a real host, as far as they go without a CSI driver: the kinds are served,
+//! one of two controllers leads, a snapshot is taken up, and nothing takes one away unasked.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::{Duration, Instant};
@@ -27,9 +27,9 @@ fn cluster_snapshots_are_taken_up_and_never_lost_unasked() {
     let first = leader(&site, "");
     a_snapshot_is_taken_up(&site);
     what_no_driver_could_make_says_so(&site);
+    it_has_the_rights_that_it_uses(&site);
     another_one_leads_when_the_leader_is_gone(&site, &first);
     a_lost_lease_is_made_again(&site);
-    it_has_the_rights_that_it_uses(&site);
     snapshots_are_not_switched_off_unasked(&site);
     snapshots_are_not_taken_down_unasked(&site);
     what_is_switched_off_is_gone(&site);
@@ -114,10 +114,12 @@ fn another_one_leads_when_the_leader_is_gone(site: &Site, first: &str) {
 /// It has the labels of its addon again with the next run that applies the addon.
 fn a_lost_lease_is_made_again(site: &Site) {
     site.kubectl(&["delete", "lease", "snapshot-controller-leader", "--namespace=kube-system"]);
-    leader(site, "");
+    let old = leader(site, "");
     site.ok(&["config", "set", "phase3.snapshots_log_level=5"]);
     site.ok(&["up"]);
-    leader(site, "");
+    leader(site, &old);
+    let lease = "--selector=turnup.dev/addon=snapshot-controller";
+    assert!(site.kubectl(&["get", "leases", "--namespace=kube-system", lease, "--output=name"]).contains("leader"));
 }
 
 fn it_has_the_rights_that_it_uses(site: &Site) {
