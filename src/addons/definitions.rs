@@ -10,13 +10,11 @@ use crate::bootstrap::{Kubectl, find_condition, kubectl};
 use crate::cluster::{Addon, Cluster};
 use crate::error::{Class, Error, Result};
 
-use super::object::{ADDON, Object};
+use super::object::{ADDON, DEFINITION, Object};
 use super::prunable::MANAGED_BY;
 use super::render::file_of;
 
-/// What defines a kind.
-const DEFINITION: &str = "CustomResourceDefinition";
-/// The same, as kubectl lists it.
+/// What defines kinds, as kubectl lists it.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// A kind that an addon has defined.

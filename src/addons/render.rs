@@ -14,7 +14,7 @@ use crate::inventory::Endpoint;
 use crate::inventory::Inventory;
 
 use super::authorities;
-use super::object::Object;
+use super::object::{DEFINITION, Object};
 use super::prunable::why_not_pruned;
 
 /// The manifest of one addon.
@@ -38,6 +38,11 @@ impl Rendered {
     /// Whether its main object runs pods, which are waited for.
     pub(super) fn has_workload(&self) -> bool {
         ["DaemonSet", "Deployment"].contains(&self.main.kind.as_str())
+    }
+
+    /// Whether a look at nodes, pods and workloads does not tell all that is looked for.
+    pub(super) fn needs_list(&self) -> bool {
+        !self.has_workload() || self.objects.iter().any(|object| object.kind == DEFINITION)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::inventory::Inventory;
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
 use crate::unknown;
 
-use super::object::Object;
+use super::object::{DEFINITION, Object};
 use super::observed::{Observed, Pod};
 use super::own::{self, NETWORK, OWN, OwnSet, Recorded, WORKLOADS};
 use super::own_apply::{SetDelivery, find_recorded};
@@ -175,14 +175,15 @@ impl AddonContext {
     }
 
     /// Nodes, workloads, pods and what belongs to them, all in one call; one more for main objects
-    /// that are no workload.
+    /// that are no workload, and for definitions, which other software may bring as well.
     fn look(&self) -> Result<Observed> {
         let kinds = "nodes,daemonsets.apps,deployments.apps,pods,services,configmaps";
         let kubectl = kubectl(&self.cluster)?;
         let mut observed = Observed::parse(&kubectl.get(&[kinds, "--namespace=kube-system"])?);
-        if self.manifests().is_ok_and(|manifests| !manifests.iter().all(Rendered::has_workload)) {
+        if self.manifests().is_ok_and(|manifests| manifests.iter().any(Rendered::needs_list)) {
             let mut further = prune::find_objects(&kubectl)?;
-            further.addon_objects.retain(|object, _| further.hashes.contains_key(object));
+            let is_seen = |object: &Object| further.hashes.contains_key(object) || object.kind == DEFINITION;
+            further.addon_objects.retain(|object, _| is_seen(object));
             observed.addon_objects.extend(further.addon_objects);
             observed.hashes.extend(further.hashes);
         }
@@ -343,7 +344,7 @@ impl Action for Apply {
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
         // RBAC is left to the run itself: what is looked at here costs one call together with the
         // nodes and pods.
-        const SEEN: [&str; 4] = ["DaemonSet", "Deployment", "Service", "ConfigMap"];
+        const SEEN: [&str; 5] = ["DaemonSet", "Deployment", "Service", "ConfigMap", DEFINITION];
         let there = self.0.look_once()?;
         let mut manifests = self.0.manifests()?;
         for manifest in &mut manifests {

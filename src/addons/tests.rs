@@ -278,6 +278,23 @@ fn snapshot_controller_as_it_is_applied() {
     insta::assert_snapshot!(others.join("\n---\n"));
 }
 
+/// The kinds of the Gateway API are as they were published; what turnup adds is how it finds them.
+#[test]
+fn gateway_api_as_it_is_applied() {
+    let manifest = render_set("gateway-api", &[("phase3.gateway_api", "y")]).unwrap();
+    let objects = Object::read(&manifest).unwrap();
+    let (kinds, others): (Vec<_>, Vec<_>) =
+        objects.into_iter().partition(|(object, _)| object.kind == "CustomResourceDefinition");
+    assert_eq!(others.iter().map(|(object, _)| object.argument()).collect::<Vec<_>>(), ["configmap/gateway-api"]);
+    let version = others[0].1["data"]["version"].as_str().unwrap();
+    assert_eq!(kinds.len(), 10);
+    for (object, value) in kinds {
+        let annotations = &value["metadata"]["annotations"];
+        assert_eq!(annotations["gateway.networking.k8s.io/bundle-version"], format!("v{version}"), "{object}");
+        assert_eq!(annotations["gateway.networking.k8s.io/channel"], "standard", "{object}");
+    }
+}
+
 #[test]
 fn settings_of_snapshot_controller_are_its_flags_and_its_rights() {
     let on = ("phase3.snapshots", "y");

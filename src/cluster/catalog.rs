@@ -211,6 +211,7 @@ mod tests {
             names,
             [
                 "flannel",
+                "gateway-api",
                 "kube-network-policies",
                 "kube-proxy",
                 "coredns",
@@ -222,7 +223,7 @@ mod tests {
                 "snapshot-controller"
             ]
         );
-        assert_eq!(Addon::all(&source).unwrap()[3].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
+        assert_eq!(Addon::all(&source).unwrap()[4].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
         let names = |addons: &[(&str, &str)]| -> Vec<String> {

@@ -42,6 +42,7 @@ mod cluster_disk;
 mod cluster_exporters;
 mod cluster_faults;
 mod cluster_firewall;
+mod cluster_gateway;
 mod cluster_ha;
 mod cluster_heal;
 mod cluster_identity;
