@@ -81,6 +81,7 @@ mod crash_chain;
 #[cfg(feature = "failpoints")]
 mod crash_picture;
 mod documents;
+mod down_snapshots;
 mod driver_custom;
 mod driver_state;
 mod driver_volumes;
