@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-settings test-clouds test-upgrade test-backup test-heal test-restore test-addons
+	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-settings test-clouds test-upgrade test-backup test-heal test-restore test-addons test-bench
 
 # Built first, with output; then run quietly: cargo replaces itself with turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -97,6 +97,8 @@ test-restore: ## The majority of etcd lost, all of it, and back on purpose, with
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_restore
 test-addons: ## Addons that are off by default, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics cluster_storage cluster_exporters cluster_policies cluster_snapshots cluster_gateway
+test-bench: ## `turnup bench`, one small round next to kubeadm: every milestone is reached; needs root
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_bench
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cloud_emulators
 bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges

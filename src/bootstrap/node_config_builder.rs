@@ -189,6 +189,9 @@ impl<'a> NodeConfigBuilder<'a> {
     pub(super) fn mounts(&self, authority: &str) -> Vec<Mount> {
         let name = &self.cluster.settings.name;
         let mount = |disk| Mount {
+            // A disk that is no volume goes with its machine, or stays in a machine that is not
+            // made again from user data.
+            keeps_identity: self.cluster.settings.control_plane.keeps_identity && matches!(disk, Disk::Volume(_)),
             disk,
             path: ETCD_DISK.into(),
             mode: 0o700,
@@ -256,7 +259,7 @@ pub(super) fn with_placeholders(facts: &Facts) -> Facts {
 
 /// A label that no other cluster's disk has, within ext4's 16 bytes: the name, or its beginning and
 /// a digest of all of it.
-fn label_of(cluster: &str) -> String {
+pub(super) fn label_of(cluster: &str) -> String {
     const LONGEST: usize = 16;
     if cluster.len() <= LONGEST {
         return cluster.to_owned();
@@ -281,7 +284,7 @@ pub(super) fn node_directories(settings: &ClusterSettings) -> Vec<Directory> {
         directory(layout::KUBERNETES, 0o755),
         directory(layout::MANIFESTS, 0o700),
         directory(layout::PKI, 0o755),
-        directory("/var/lib/kubelet/pki", 0o750),
+        directory(layout::KUBELET_PKI, 0o750),
     ];
     if settings.addons.local_storage {
         // Made here and not by the first helper pod: users of the host do not come to the volumes,

@@ -268,7 +268,12 @@ impl Action for WriteNodeConfig {
         let policy = Policy::find(host.role, cluster, &self.0.inventory)?.map(|policy| policy.flags());
         let target = NodeTarget::of_host(host, "", groups::find_record(cluster, host)?);
         Ok(cluster
-            .inputs(&["phase1.cluster_name", "phase1.control_plane.runs_pods", "phase2."])
+            .inputs(&[
+                "phase1.cluster_name",
+                "phase1.control_plane.runs_pods",
+                "phase1.etcd_volume.identity",
+                "phase2.",
+            ])
             .with("nftables rules", firewall::rules_of(cluster, &self.0.inventory, host)?.unwrap_or_default())
             .with("CSR approver", policy.unwrap_or_default().join(" "))
             .with("files and programs", format!("{:?}", Assets::find(cluster, &target)?))

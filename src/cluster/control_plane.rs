@@ -15,6 +15,8 @@ use crate::error::Result;
 pub struct ControlPlaneSettings {
     /// Pods of users run on control-plane hosts too: they carry no taint.
     pub runs_pods: bool,
+    /// What makes a machine a control-plane host is kept on the volume of its etcd.
+    pub keeps_identity: bool,
     pub audit: bool,
     pub audit_policy_file: String,
     pub encryption_at_rest: bool,
@@ -74,6 +76,7 @@ impl ControlPlaneSettings {
         let get_bool = |name: &str| settings.get_bool(&security(name));
         Ok(Self {
             runs_pods: settings.get_bool("phase1.control_plane.runs_pods")?,
+            keeps_identity: settings.get_bool("phase1.etcd_volume.identity")?,
             audit: get_bool("audit")?,
             audit_policy_file: settings.get(&security("audit_policy_file"))?,
             encryption_at_rest: get_bool("encryption_at_rest")?,

@@ -75,7 +75,7 @@ pub use import::{Fate, Imported, import_anywhere};
 pub use json_schema::json_schema;
 pub(crate) use object::{render, show, write as object};
 pub use overrides::Overrides;
-pub use problem::{CORRECT, Problem, ProblemLevel, refuse};
+pub use problem::{CORRECT, Problem, ProblemLevel, ProblemSource, refuse};
 pub use profile::Profile;
 pub use relations::Addresses;
 pub use schema::{ChangeEffect, Guided, Rule, Schema, TARGET};

@@ -16,6 +16,17 @@ pub enum ProblemLevel {
     Notice,
 }
 
+/// What a finding is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProblemSource {
+    /// The file of the configuration.
+    File,
+    /// A value for this run alone, in place of the file: `--set NAME`.
+    Run(String),
+    /// No setting of either: an inventory, a lock file. The message says where.
+    Elsewhere,
+}
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -25,15 +36,15 @@ pub struct Problem {
     pub symbol: Option<String>,
     /// Where it stands in the file.
     pub at: Option<Position>,
-    /// What gave it for this run, in place of the file: `--set NAME`.
-    pub given: Option<String>,
+    /// What it is in.
+    pub source: ProblemSource,
     /// One sentence.
     pub message: String,
 }
 
 impl Problem {
     pub(super) fn error(message: impl Into<String>) -> Self {
-        Self { level: ProblemLevel::Error, symbol: None, at: None, given: None, message: message.into() }
+        Self::new(ProblemLevel::Error, message)
     }
 
     /// What is wrong with one setting.
@@ -42,7 +53,11 @@ impl Problem {
     }
 
     pub(super) fn notice(message: impl Into<String>) -> Self {
-        Self { level: ProblemLevel::Notice, symbol: None, at: None, given: None, message: message.into() }
+        Self::new(ProblemLevel::Notice, message)
+    }
+
+    fn new(level: ProblemLevel, message: impl Into<String>) -> Self {
+        Self { level, symbol: None, at: None, source: ProblemSource::File, message: message.into() }
     }
 
     pub(super) fn about(mut self, symbol: &str) -> Self {
@@ -55,20 +70,29 @@ impl Problem {
         self
     }
 
-    /// Where it stands; `path` is the file of the configuration.
+    /// Where it stands, unless its message says that; `path` is the file of the configuration.
+    fn place(&self, path: &Path) -> Option<String> {
+        match (&self.source, self.at) {
+            (ProblemSource::Elsewhere, _) => None,
+            (ProblemSource::Run(option), _) => Some(option.clone()),
+            (ProblemSource::File, Some(at)) => Some(format!("{}:{at}", path.display())),
+            (ProblemSource::File, None) => Some(path.display().to_string()),
+        }
+    }
+
+    /// The error that it is made of, at its place.
     #[must_use]
-    pub fn place(&self, path: &Path) -> String {
-        match (&self.given, self.at) {
-            (Some(given), _) => given.clone(),
-            (None, Some(at)) => format!("{}:{at}", path.display()),
-            (None, None) => path.display().to_string(),
+    pub fn locate(&self, error: Error, path: &Path) -> Error {
+        match self.place(path) {
+            Some(place) => error.at(place),
+            None => error,
         }
     }
 
     /// One line: place, then message.
     #[must_use]
     pub fn line(&self, path: &Path) -> String {
-        format!("{}: {}", self.place(path), self.message)
+        self.place(path).map_or_else(|| self.message.clone(), |place| format!("{place}: {}", self.message))
     }
 
     /// As one member of a list in JSON.

@@ -16,7 +16,7 @@ use super::check::{check, judge};
 use super::file::{self, Privacy};
 use super::json;
 use super::object::{self, Positions, Reading};
-use super::problem::{Problem, refuse};
+use super::problem::{Problem, ProblemSource, refuse};
 use super::refusal::{Refusal, Refused, explain_command, refusal};
 use super::schema::{ChangeEffect, Schema, TARGET};
 use super::setting::{ComponentValue, Setting, SettingChange};
@@ -280,7 +280,7 @@ impl Settings {
     /// The problem with what gave its setting for this run, or its place in the file.
     pub(super) fn located(&self, problem: Problem) -> Problem {
         let given = problem.symbol.as_ref().and_then(|name| self.given.get(name)).cloned();
-        Problem { given, ..placed(problem, &self.places) }
+        Problem { source: given.map_or(ProblemSource::File, ProblemSource::Run), ..placed(problem, &self.places) }
     }
 
     /// Whether the file has a value for it.

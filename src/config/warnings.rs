@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::file::is_readable_by_others;
 use super::format::Format;
-use super::{Problem, Settings};
+use super::{Problem, ProblemSource, Settings};
 use crate::error::Error;
 
 impl Settings {
@@ -23,10 +23,7 @@ impl Settings {
     /// The same error with the place of the setting that its message begins with.
     #[must_use]
     pub fn locate(&self, error: Error) -> Error {
-        match self.as_problem(&error) {
-            Problem { symbol: None, .. } => error,
-            problem => error.at(problem.place(self.path())),
-        }
+        self.as_problem(&error).locate(error, self.path())
     }
 
     /// What a phase would refuse, as a problem of the setting that its message begins with, or of
@@ -42,7 +39,11 @@ impl Settings {
         let problem = Problem::error(parts.join("; "));
         // Of one group or volume it says which, in brackets behind the name.
         let name = error.message().split([':', ' ']).next().unwrap_or_default();
-        if self.schema().find(name).is_ok() { self.located(problem.about(name)) } else { problem }
+        if self.schema().find(name).is_ok() {
+            self.located(problem.about(name))
+        } else {
+            Problem { source: ProblemSource::Elsewhere, ..problem }
+        }
     }
 
     /// All that `check` says, and what is wrong only with the whole configuration: files that it

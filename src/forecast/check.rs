@@ -51,7 +51,7 @@ impl Verdict {
     /// An error when the configuration cannot be used; `path` is its file.
     pub fn into_result(self, path: &Path) -> Result<()> {
         if let Some((problem, error)) = self.refusal {
-            return Err(error.at(problem.place(path)));
+            return Err(problem.locate(error, path));
         }
         refuse(path, &self.problems)
     }

@@ -18,10 +18,13 @@ use crate::document::{self, Document, Fields};
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::inventory::is_label;
+use crate::inventory::volume::Volume;
 
+use super::disk::Device;
+use super::identity::HostIdentity;
 use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
-use super::{Facts, fetch, join};
+use super::{Facts, NodeEvent, fetch, join, mounts, volume_attach};
 
 /// What user data leaves on the host.
 pub(crate) const FILE: &str = "/var/lib/turnup/boot-config.json";
@@ -29,6 +32,11 @@ pub(crate) const FILE: &str = "/var/lib/turnup/boot-config.json";
 pub(crate) const API_FILE: &str = "/var/lib/turnup/api-host";
 /// The join token of the host's group, in a file of its own: Terraform fills it into user data.
 pub(crate) const TOKEN_FILE: &str = "/var/lib/turnup/join-token";
+/// The volume of etcd that is this host's, `ID NAME`: the code that creates it writes it there in
+/// the place of [`VOLUME`].
+pub(crate) const VOLUME_FILE: &str = "/var/lib/turnup/etcd-volume";
+/// What stands for it.
+pub(crate) const VOLUME: &str = "@turnup:volume@";
 /// Puts turnup itself on the host.
 pub(crate) const FETCH_FILE: &str = "/var/lib/turnup/fetch-turnup";
 /// Installs what a node needs of its distribution and the image lacks.
@@ -89,6 +97,19 @@ pub(crate) struct BootConfig {
     /// control plane, whose secrets come over SSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_kubeconfig: Option<String>,
+    /// Where the control plane's hosts have what makes each of them the host that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity_volume: Option<IdentityVolume>,
+}
+
+/// The kind of volume that [`VOLUME_FILE`] names one of.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IdentityVolume {
+    /// The name of its cloud.
+    pub cloud: String,
+    /// The label of the file system on it.
+    pub label: String,
 }
 
 /// The facts of a host on which its node config depends and that are the same for all hosts of an
@@ -115,10 +136,12 @@ impl Document for BootConfig {
         let own = Fields::new(&[
             ("schema", "text"),
             ("group", "dns-label"),
-            ("name_prefix", "word"),
+            ("name_prefix", "word or empty"),
             ("expects.arch", "word"),
             ("artifacts_url", "url"),
             ("bootstrap_kubeconfig", "content"),
+            ("identity_volume.cloud", "dns-label"),
+            ("identity_volume.label", "word"),
         ]);
         own.with("node_config", NodeConfig::fields()).but("node_config.node", "dns-label or enum(@turnup:name@)")
     }
@@ -142,7 +165,74 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
         // that it needs.
         up::run_alone(find_delivery(&boot)?, Trigger::Boot, out)?;
     }
-    if boot.bootstrap_kubeconfig.is_some() { join::finish(join::APPROVED) } else { Ok(()) }
+    match &boot.identity_volume {
+        _ if boot.bootstrap_kubeconfig.is_some() => join::finish(join::APPROVED),
+        Some(place) => become_host(place, &boot.artifacts_url, out),
+        None => Ok(()),
+    }
+}
+
+/// Makes a machine, which is ready and has no keys yet, the host that its volume of etcd belongs
+/// to. Leaves it as it is where an operator was here before, or has to come for the first time.
+fn become_host(place: &IdentityVolume, artifacts_url: &str, out: &mut dyn Write) -> Result<()> {
+    let Some(volume) = find_volume(place)? else { return Ok(()) };
+    if has_operator_come()? {
+        return Ok(());
+    }
+    let paths = volume_attach::attach(&volume, &mut |event| write_event(out, &event))?;
+    let device = Device::wait_for(&paths, mounts::APPEARS)?;
+    let found = {
+        let _turn = up::take_turn()?;
+        if has_operator_come()? {
+            return Ok(());
+        }
+        HostIdentity::find(&device, &place.label)?
+    };
+    let identity = match found {
+        Ok(identity) => identity,
+        Err(why) => {
+            let waits =
+                format!("this machine waits for turnup up: the volume {} tells it not who it is: {why}", volume.name);
+            return write_event(out, &NodeEvent::Waiting(waits));
+        }
+    };
+    identity.require_address()?;
+    fetch::fetch_missing(&identity.node_config, artifacts_url, out)?;
+    let _turn = up::take_turn()?;
+    if has_operator_come()? {
+        return Ok(());
+    }
+    write_event(
+        out,
+        &NodeEvent::Milestone(format!("this machine is {} again, by its volume", identity.node_config.node)),
+    )?;
+    identity.put_back()?;
+    let HostIdentity { node_config, secrets, .. } = identity;
+    up::run_alone(Delivery { secrets, ..Delivery::of(node_config) }, Trigger::Boot, out)
+}
+
+/// Whether this machine has been given more than what it is at first, or is just being given it.
+fn has_operator_come() -> Result<bool> {
+    Ok(up::is_unfinished() || NodeConfig::read_applied()?.is_some_and(|applied| !applied.health.is_empty()))
+}
+
+/// The volume that the machine was told of; none where the code that makes machines tells of none.
+fn find_volume(place: &IdentityVolume) -> Result<Option<Volume>> {
+    if !Path::new(VOLUME_FILE).exists() {
+        return Ok(None);
+    }
+    let text = input::read_text(Path::new(VOLUME_FILE), input::KEYS)?;
+    Ok(parse_volume(&text, &place.cloud))
+}
+
+fn parse_volume(text: &str, cloud: &str) -> Option<Volume> {
+    let (id, name) = text.trim().split_once(' ').filter(|_| !text.contains(VOLUME))?;
+    Some(Volume { cloud: cloud.to_owned(), id: id.to_owned(), name: name.to_owned() })
+}
+
+fn write_event(out: &mut dyn Write, event: &NodeEvent) -> Result<()> {
+    let line = serde_json::to_string(event).context("cannot write a report")?;
+    Ok(writeln!(out, "{line}")?)
 }
 
 /// What was applied last counts more than what the host began with. A host that has no certificate,
@@ -319,6 +409,7 @@ mod tests {
             artifacts_url,
             node_config,
             bootstrap_kubeconfig,
+            identity_volume: None,
         }
     }
 
@@ -382,6 +473,15 @@ mod tests {
     }
 
     #[test]
+    fn the_volume_is_what_was_written_in_its_place() {
+        assert_eq!(parse_volume("@turnup:volume@\n", "gce"), None, "by a module that tells of none");
+        assert_eq!(parse_volume("", "gce"), None);
+        let volume = parse_volume("projects/p/zones/z/disks/d d\n", "gce").unwrap();
+        let words = (volume.cloud.as_str(), volume.id.as_str(), volume.name.as_str());
+        assert_eq!(words, ("gce", "projects/p/zones/z/disks/d", "d"));
+    }
+
+    #[test]
     fn a_host_of_another_kind_is_refused_before_anything_is_done() {
         let found = Expected { cgroup: 1, ..boot().expects };
         insta::assert_snapshot!(require_expected(&boot(), &found).unwrap_err().render());
@@ -393,6 +493,7 @@ mod tests {
         document::hostile::try_every_text::<BootConfig>(&serde_json::json!({
             "schema": BootConfig::SCHEMA, "group": "pool", "name_prefix": "pool-", "artifacts_url": "https://a.example/b", "bootstrap_kubeconfig": "a\n",
             "expects": {"arch": "x86_64", "cgroup": 2, "container": false, "lowers_oom_score": true},
+            "identity_volume": {"cloud": "gce", "label": "shelf"},
             "node_config": crate::node::node_config::sample(),
         }));
     }

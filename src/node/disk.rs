@@ -2,7 +2,6 @@
 //! writes to what is neither blank nor ours.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,13 +14,11 @@ use crate::exec::{Failure, Run, signals};
 use crate::failpoint;
 use crate::input::mounts;
 
-use super::task;
+use super::{blank, task};
 
 /// Where a run remembers which disk it began to format: gone with a restart of the host, after
 /// which the same name may be another disk.
 const FORMATTING: &str = "/run/turnup-format";
-/// What has to be zero for a disk to count as blank, in bytes.
-const FIRST: usize = 1 << 20;
 /// A large disk with a broken journal takes its time.
 const CHECK: Duration = Duration::from_mins(30);
 /// Making a file system writes little, but on a slow disk.
@@ -45,8 +42,8 @@ struct Seen {
     ambivalent: bool,
     /// Whether the kernel has partitions on it.
     partitions: bool,
-    /// Whether the first MiB is all zero.
-    zero: bool,
+    /// Where it has a byte that is not zero, if it has one ([`blank`]).
+    data: Option<u64>,
 }
 
 /// What that means.
@@ -56,8 +53,8 @@ pub(super) enum Judged {
     Blank,
     /// A file system with the label that was asked for; its UUID.
     Ours(String),
-    /// Unknown bytes, such as those of an unfinished mkfs.
-    Unknown,
+    /// Unknown bytes, such as those of an unfinished mkfs, and where the first of them is.
+    Unknown(u64),
     /// Anything else, as a part of a sentence.
     Other(String),
 }
@@ -68,7 +65,7 @@ impl Judged {
         match self {
             Self::Blank => "nothing".to_owned(),
             Self::Ours(uuid) => format!("this cluster's data ({uuid})"),
-            Self::Unknown => "data of no known kind in its first MiB".to_owned(),
+            Self::Unknown(at) => format!("data of no known kind (at byte {at})"),
             Self::Other(what) => what.clone(),
         }
     }
@@ -145,19 +142,24 @@ impl Device {
             Err(failure) if failure.code() == Some(8) => (String::new(), true),
             Err(failure) => return Err(failure.into()),
         };
-        let mut first = vec![0; FIRST];
-        let count = read_up_to(&mut fs_err::File::open(&self.path)?, &mut first)?;
         let partitions = names_in(&self.sys()).iter().any(|name| self.sys().join(name).join("partition").exists());
-        let zero = count > 0 && first[..count].iter().all(|byte| *byte == 0);
-        Ok(Seen { known: parse(&text), ambivalent, partitions, zero })
+        let data = blank::find_data(fs_err::File::open(&self.path)?.file(), self.sectors()? * 512)?;
+        Ok(Seen { known: parse(&text), ambivalent, partitions, data })
     }
 
-    /// Makes a file system with this label on a device that was judged to be blank.
+    fn sectors(&self) -> Result<u64> {
+        let text = fs_err::read_to_string(self.sys().join("size"))?;
+        text.trim().parse().map_err(|_| Error::precondition(format!("{} has no size", self.path.display())))
+    }
+
+    /// Makes a file system with this label on a device that was judged to be blank, or to be a half
+    /// of our own. mkfs looks for itself, too, and refuses anything but that half.
     pub(super) fn format(&self, label: &str) -> Result<()> {
+        let over: &[&str] = if self.is_half_formatted()? { &["-F"] } else { &[] };
         failpoint::around(format_args!("format {}: begin", self.path.display()), || {
             task::write_atomic(Path::new(FORMATTING), self.identity()?.as_bytes(), 0o600, 0)
         })?;
-        let run = Run::new("mkfs.ext4").args(["-q", "-F", "-m", "0", "-L", label]).arg(&self.path).dir("/");
+        let run = Run::new("mkfs.ext4").args(["-q", "-m", "0", "-L", label]).args(over).arg(&self.path).dir("/");
         run.timeout(FORMAT).succeed().map_err(|error| error.hint("turnup bootstrap (formats it again)"))?;
         forget_formatting()
     }
@@ -174,7 +176,7 @@ impl Device {
 
     /// Number and size in sectors.
     fn identity(&self) -> Result<String> {
-        Ok(format!("{} {}", self.number, fs_err::read_to_string(self.sys().join("size"))?.trim()))
+        Ok(format!("{} {}", self.number, self.sectors()?))
     }
 
     /// Whether the device has become larger than the ext4 on it, by more than what mkfs leaves over
@@ -183,8 +185,8 @@ impl Device {
         const LEFT_OVER: u64 = 256 << 20;
         let mut block = [0; 1024];
         fs_err::File::open(&self.path)?.file().read_exact_at(&mut block, 1024)?;
-        let sectors: u64 = fs_err::read_to_string(self.sys().join("size"))?.trim().parse().unwrap_or(0);
-        Ok(ext4_size(&block).is_some_and(|size| sectors * 512 > size + LEFT_OVER))
+        let bytes = self.sectors()? * 512;
+        Ok(ext4_size(&block).is_some_and(|size| bytes > size + LEFT_OVER))
     }
 
     /// Lets the file system fill the device. The kernel does that to one that is mounted only for a
@@ -244,7 +246,7 @@ pub(super) fn refuse(path: &Path, label: &str, what: &str) -> Error {
     Error::precondition(format!("{shown} is to be this cluster's alone, and has on it {what}"))
         .evidence(format!("this cluster's disk is ext4 with the label {label:?}, or blank; nothing on this one was changed"))
         .hint(format!(
-            "name another disk; if the data on it is not needed, on the host: wipefs --all {shown} && dd if=/dev/zero of={shown} bs=1M count=1"
+            "name another disk; if the data on it is not needed, on the host: wipefs --all {shown} && blkdiscard --zeroout {shown}"
         ))
 }
 
@@ -269,8 +271,7 @@ fn judge(seen: &Seen, label: &str) -> Judged {
     }
     match (known("TYPE"), known("LABEL")) {
         ("", _) if !seen.known.is_empty() => Judged::Other("something that blkid knows no name for".into()),
-        ("", _) if seen.zero => Judged::Blank,
-        ("", _) => Judged::Unknown,
+        ("", _) => seen.data.map_or(Judged::Blank, Judged::Unknown),
         ("ext4", found) if found == label => Judged::Ours(known("UUID").to_owned()),
         (kind, "") => Judged::Other(format!("{kind} without a label")),
         ("ext4", other) => Judged::Other(format!("ext4 with the label {other:?}, as another cluster's")),
@@ -304,24 +305,12 @@ pub(super) fn names_in(dir: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// A small disk ends before the buffer does.
-fn read_up_to(file: &mut fs_err::File, buffer: &mut [u8]) -> Result<usize> {
-    let mut count = 0;
-    while count < buffer.len() {
-        match file.read(&mut buffer[count..])? {
-            0 => break,
-            more => count += more,
-        }
-    }
-    Ok(count)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn seen(export: &str) -> Seen {
-        Seen { known: parse(export), zero: false, ..Seen::default() }
+        Seen { known: parse(export), data: Some(0), ..Seen::default() }
     }
 
     #[test]
@@ -339,18 +328,18 @@ mod tests {
 
     #[test]
     fn only_nothing_at_all_is_blank() {
-        let blank = Seen { zero: true, ..Seen::default() };
+        let blank = Seen::default();
         assert_eq!(judge(&blank, "shelf"), Judged::Blank);
         for other in [
-            Seen { zero: false, ..blank.clone() },
+            Seen { data: Some(1 << 30), ..blank.clone() },
             Seen { partitions: true, ..blank.clone() },
             Seen { ambivalent: true, ..blank.clone() },
             // Signatures that lie behind the first MiB: arrays, backups of partition tables.
-            Seen { zero: true, ..seen("DEVNAME=/dev/sdb\nTYPE=linux_raid_member\nUSAGE=raid\n") },
-            Seen { zero: true, ..seen("DEVNAME=/dev/sdb\nPTTYPE=gpt\n") },
-            Seen { zero: true, ..seen("DEVNAME=/dev/sdb\nUSAGE=crypto\n") },
+            Seen { data: None, ..seen("DEVNAME=/dev/sdb\nTYPE=linux_raid_member\nUSAGE=raid\n") },
+            Seen { data: None, ..seen("DEVNAME=/dev/sdb\nPTTYPE=gpt\n") },
+            Seen { data: None, ..seen("DEVNAME=/dev/sdb\nUSAGE=crypto\n") },
         ] {
-            assert!(matches!(judge(&other, "shelf"), Judged::Other(_) | Judged::Unknown), "{other:?}");
+            assert!(matches!(judge(&other, "shelf"), Judged::Other(_) | Judged::Unknown(_)), "{other:?}");
         }
     }
 
@@ -369,7 +358,7 @@ mod tests {
             assert_eq!(judge(&seen(&export), "shelf"), Judged::Other(expected.into()), "{export}");
         }
         // Only unknown bytes may be an unfinished mkfs of ours: anything recognised has an owner.
-        assert_eq!(judge(&seen("DEVNAME=/dev/sdb\n"), "shelf"), Judged::Unknown);
+        assert_eq!(judge(&seen("DEVNAME=/dev/sdb\n"), "shelf"), Judged::Unknown(0));
         let partitions = Seen { partitions: true, ..seen(ours) };
         assert_eq!(judge(&partitions, "shelf"), Judged::Other("partitions".into()));
     }

@@ -20,7 +20,7 @@ use super::restore;
 use super::restore_log::{DIR, FILE, RestoreEntry, RestoreLog, SHUTDOWN_DELAY, mount_points};
 use super::systemd::{self, systemctl_in_time};
 use super::up::{LOCK, take_turn};
-use super::{attributes, boot_config, hosts_file, layout, mounts, packages, task, workload};
+use super::{attributes, boot_config, hosts_file, identity, layout, mounts, packages, task, workload};
 
 /// Undoes everything, writing one [`NodeEvent`] a line to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
@@ -90,6 +90,9 @@ impl Down<'_> {
     fn clear(&mut self, restore_log: &RestoreLog) -> Result<()> {
         let before = restore_log.mounts();
         for (path, disk) in restore_log.disks().filter(|(path, _)| !before.contains(*path)) {
+            if identity::forget(path)? {
+                self.removed(format_args!("the identity of this host from {disk}"))?;
+            }
             mounts::release(path, disk, &mut |what| self.told(what))?;
         }
         self.unmount(restore_log, &before)?;

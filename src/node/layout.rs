@@ -45,6 +45,11 @@ pub(crate) const KUBELET_KEY: &str = "/etc/kubernetes/pki/kubelet.key";
 /// The client certificate and key that a control-plane host's kubelet starts with. Its current one
 /// is a link, to this file until kubelet has renewed it: it renews no file.
 pub(crate) const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-turnup.pem";
+/// Where kubelet keeps its certificates.
+pub(crate) const KUBELET_PKI: &str = "/var/lib/kubelet/pki";
+/// What a machine needs to be the host again that this volume of etcd belongs to: a file in the
+/// volume's root.
+pub(crate) const IDENTITY: &str = ".turnup-identity";
 /// The configuration of kubelet.
 pub(crate) const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
 /// kube-scheduler's configuration file.

@@ -19,17 +19,17 @@ use crate::inventory::Disk;
 use super::disk::{Device, Judged, forget_formatting, mounted_at, names_in, refuse};
 use super::event::{NodeEvent, Tell};
 use super::node_config::{Directory, Mount};
-use super::{task, volume_attach};
+use super::{layout, task, volume_attach};
 
 /// What was mounted last, for the next boot; below turnup's own directory.
 const FILE: &str = "/var/lib/turnup/mounts.json";
 /// How long a disk that is named may take to appear.
-const APPEARS: Duration = Duration::from_mins(1);
+pub(super) const APPEARS: Duration = Duration::from_mins(1);
 /// On the disk: whose data is on it.
 const OWNER: &str = ".turnup-owner";
 /// How the names begin that are in the root of a disk without data: what an ext4 has, and ours,
 /// also half written.
-const NO_DATA: [&str; 3] = ["lost+found", OWNER, atomic_file::PREFIX];
+const NO_DATA: [&str; 4] = ["lost+found", OWNER, layout::IDENTITY, atomic_file::PREFIX];
 
 /// What happens to a blank disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ fn find_device(disk: &Disk, tell: Tell<'_>) -> Result<Device> {
 /// lost by it.
 fn prepare(device: &Device, mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
     let judged = match device.judge(&mount.label)? {
-        Judged::Unknown if blank == Blank::Format && device.is_half_formatted()? => Judged::Blank,
+        Judged::Unknown(_) if blank == Blank::Format && device.is_half_formatted()? => Judged::Blank,
         judged => judged,
     };
     match judged {
@@ -242,7 +242,7 @@ fn inherited(mount: &Mount, found: &str) -> Error {
         .evidence(format!("this cluster: {}", mount.belongs_to))
         .hint(format!(
             "bring back that cluster's pki/ (below .turnup/CLUSTER/) and run turnup up; or give up the data, on the host: wipefs --all {disk} && \
-             dd if=/dev/zero of={disk} bs=1M count=1"
+             blkdiscard --zeroout {disk}"
         ))
 }
 
@@ -334,6 +334,7 @@ mod tests {
             label: "shelf".into(),
             belongs_to: "shelf abc".into(),
             instead_of: path("old"),
+            keeps_identity: false,
         }
     }
 

@@ -200,6 +200,9 @@ pub struct Mount {
     /// The directory in which the same data lies on a node without the disk. While something is in
     /// it, an empty disk is refused.
     pub instead_of: String,
+    /// Whether the disk keeps what makes a machine this host.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_identity: bool,
 }
 
 impl Mount {

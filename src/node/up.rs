@@ -27,7 +27,7 @@ use super::restore_log::{self, RestoreEntry, RestoreLog};
 use super::static_pod::{self, pod_log};
 use super::systemd::{self, systemctl};
 use super::task::{self, Secrets};
-use super::{fetch, firewall, hosts_file, join, mounts, packages, restore};
+use super::{fetch, firewall, hosts_file, identity, join, mounts, packages, restore};
 
 /// How long a health check of the host may take: etcd on a slow disk.
 const HEALTH: Duration = Duration::from_mins(3);
@@ -403,6 +403,7 @@ impl NodeSetup<'_> {
     fn remember(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(self.node_config).context("cannot write the node config")?;
         task::write_atomic(Path::new(HOST_FILE), text.as_bytes(), 0o600, 0)?;
+        identity::keep(self.node_config)?;
         if is_unfinished() {
             failpoint::around(format_args!("remove {UNFINISHED}"), || fs_err::remove_file(UNFINISHED))?;
         }

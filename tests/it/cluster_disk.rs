@@ -71,7 +71,8 @@ impl Disk {
     }
 
     fn wipe(&self) {
-        tool("dd", &["if=/dev/zero", &format!("of={}", self.device), "bs=1M", "count=16", "conv=fsync"]);
+        tool("wipefs", &["--all", "--quiet", &self.device]);
+        tool("blkdiscard", &["--zeroout", &self.device]);
     }
 }
 
@@ -139,7 +140,19 @@ fn what_is_not_blank_is_refused(site: &Site, disk: &Disk) {
     is_refused(site, &["has on it partitions (dos)"]);
     disk.wipe();
     disk.write(5000, b"data");
-    is_refused(site, &["data of no known kind in its first MiB"]);
+    is_refused(site, &["data of no known kind (at byte 5000)"]);
+    disk.wipe();
+    a_disk_that_lost_its_beginning_is_refused(site, disk);
+}
+
+/// blkid sees nothing on it, and fsck would bring it back.
+fn a_disk_that_lost_its_beginning_is_refused(site: &Site, disk: &Disk) {
+    tool("mkfs.ext4", &["-q", "-b", "4096", &disk.device]);
+    disk.write(0, &vec![0; 1 << 20]);
+    let before = disk.digest();
+    assert_eq!(disk.look("TYPE"), "");
+    is_refused(site, &["data of no known kind (at byte "]);
+    assert_eq!(disk.digest(), before);
     disk.wipe();
 }
 

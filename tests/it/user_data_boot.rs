@@ -27,20 +27,20 @@ const HOST: &str = "it-pool-0";
 /// What cloud-init is told that the host is called.
 const NODE: &str = "pool-seven";
 /// debootstrap does not see which package has what python3-cryptography asks for.
-const PACKAGES: &str = "cloud-init,python3-cffi-backend";
+pub(crate) const PACKAGES: &str = "cloud-init,python3-cffi-backend";
 /// Files of the user's own for workers: a directory, in it bytes that are no text, a link to them.
 const ASSETS: &str = r#"[
     {"name": "link", "path": "/etc/own.bytes", "link": "/srv/own/bytes", "roles": ["worker"]},
     {"name": "bytes", "path": "/srv/own/bytes", "base64": "/wA=", "mode": "0640", "owner_group": "adm", "roles": ["worker"]},
     {"name": "own", "path": "/srv/own", "directory": true, "mode": "2750", "owner": "daemon", "roles": ["worker"]}
 ]"#;
-const COLD_CACHE: Duration = Duration::from_mins(30);
+pub(crate) const COLD_CACHE: Duration = Duration::from_mins(30);
 /// From the boot to a Node that is Ready, on a machine with other work.
 const JOIN: Duration = Duration::from_mins(5);
 
 /// Serves the directory of `turnup artifacts export` on the bridge of the hosts.
-struct Mirror {
-    url: String,
+pub(crate) struct Mirror {
+    pub(crate) url: String,
     /// The files already requested: the first answer for each file ends in the middle.
     seen: Arc<Mutex<BTreeSet<String>>>,
     /// Whether every answer has wrong bytes.
@@ -50,7 +50,7 @@ struct Mirror {
 }
 
 impl Mirror {
-    fn serve(dir: PathBuf, address: &str, port: u16) -> Self {
+    pub(crate) fn serve(dir: PathBuf, address: &str, port: u16) -> Self {
         let (seen, lies, resumed) = (Arc::default(), Arc::default(), Arc::default());
         let shared = (Arc::clone(&seen), Arc::clone(&lies), Arc::clone(&resumed));
         let url = http_server::serve((address, port), move |request, stream| {
@@ -104,14 +104,15 @@ fn describe_host(site: &Site, root: &str) -> PathBuf {
     path
 }
 
-/// What a cloud's metadata service would answer, where cloud-init looks when there is none.
-fn seed(site: &Site, user_data: &Path, instance: &str) {
-    let upper = site.path("hosts").join(HOST).join("upper");
+/// What a cloud's metadata service would answer of the machine and its name, where cloud-init looks
+/// when there is none.
+pub(crate) fn seed(site: &Site, host: &str, user_data: &Path, (instance, name): (&str, &str)) {
+    let upper = site.path("hosts").join(host).join("upper");
     let nocloud = upper.join("var/lib/cloud/seed/nocloud");
     fs_err::create_dir_all(&nocloud).unwrap();
     fs_err::create_dir_all(upper.join("etc/cloud/cloud.cfg.d")).unwrap();
     fs_err::copy(user_data, nocloud.join("user-data")).unwrap();
-    let meta_data = format!("instance-id: {instance}\nlocal-hostname: {NODE}\n");
+    let meta_data = format!("instance-id: {instance}\nlocal-hostname: {name}\n");
     fs_err::write(nocloud.join("meta-data"), meta_data).unwrap();
     // The network is there already, as from a cloud's DHCP; the root has no package of locales.
     let here = "datasource_list: [NoCloud]\nnetwork: {config: disabled}\nlocale: false\n";
@@ -218,7 +219,7 @@ fn joins_by_its_user_data_alone(release: &str, port: u16) {
     site.ok(&["up"]);
 
     let spec = describe_host(&site, made.out.trim());
-    seed(&site, &user_data, "i-1");
+    seed(&site, HOST, &user_data, ("i-1", NODE));
     let start = Instant::now();
     local(&site, "create", &spec);
     let first = wait_until_ready(&site, "");
@@ -257,7 +258,7 @@ fn joins_by_its_user_data_alone(release: &str, port: u16) {
 
     local(&site, "delete", &spec);
     site.kubectl(&["delete", "node", NODE]);
-    seed(&site, &user_data, "i-2");
+    seed(&site, HOST, &user_data, ("i-2", NODE));
     mirror.lies.store(true, Ordering::SeqCst);
     let since = now();
     local(&site, "create", &spec);

@@ -26,7 +26,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::inventory::{Inventory, Role};
 use crate::node::Facts;
-use crate::node::boot_config::{self, BootConfig, Expected, Placeholder};
+use crate::node::boot_config::{self, BootConfig, Expected, IdentityVolume, Placeholder};
 use crate::node::layout;
 use crate::node::node_config::{CSR_APPROVER_UNIT, Unit};
 use crate::state::Store;
@@ -36,7 +36,7 @@ use super::csr_approver::{self, Policy};
 use super::firewall::Neighbors;
 use super::kubeconfig::{self, Identity};
 use super::node_config::{find_facts, find_written};
-use super::node_config_builder::{NodeConfigBuilder, with_placeholders};
+use super::node_config_builder::{NodeConfigBuilder, label_of, with_placeholders};
 use super::node_target::{Group, NodeTarget};
 use super::pki::{Authority, Pki};
 use super::proxy::HostProxy;
@@ -129,7 +129,7 @@ fn render_with(
 /// The files of the host, and the unit.
 fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Result<Vec<WriteFile>> {
     let url = blob_url(&boot.artifacts_url, cluster.version());
-    let joins = boot.bootstrap_kubeconfig.is_some();
+    let (joins, has_volume) = (boot.bootstrap_kubeconfig.is_some(), boot.identity_volume.is_some());
     let boot = Zeroizing::new(serde_json::to_vec(boot).context("what user data leaves on a host is no JSON")?);
     // The unit is written as it is: nothing replaces a placeholder in it.
     let proxy = HostProxy::find(cluster, None);
@@ -161,6 +161,14 @@ fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Re
         ),
         WriteFile::unit("the unit", boot_config::UNIT, script(boot_config::UNIT)?),
     ];
+    if has_volume {
+        write_files.push(WriteFile::plain(
+            "the volume of etcd",
+            boot_config::VOLUME_FILE,
+            0o600,
+            line(boot_config::VOLUME),
+        ));
+    }
     if joins {
         write_files.push(WriteFile::plain("the join token", boot_config::TOKEN_FILE, 0o600, line(join.token)));
     }
@@ -210,7 +218,15 @@ fn boot_of(
         artifacts_url: cluster.settings.user_data.artifacts_url.trim_end_matches('/').to_owned(),
         node_config,
         bootstrap_kubeconfig,
+        identity_volume: find_identity_volume(cluster, group),
     })
+}
+
+/// Where a control-plane host finds what it is when its machine is another one.
+fn find_identity_volume(cluster: &Cluster, group: &Group) -> Option<IdentityVolume> {
+    let keeps = group.role == Role::ControlPlane && cluster.settings.control_plane.keeps_identity;
+    let cloud = cluster.settings.target.cloud().filter(|_| keeps)?;
+    Some(IdentityVolume { cloud: cloud.name().into(), label: label_of(&cluster.settings.name) })
 }
 
 /// The user's own parts for this group, with their content.
@@ -275,9 +291,9 @@ fn require_kind(part: &UserDataPart, bytes: &[u8], form: UserDataFormat) -> Resu
     }
 }
 
-/// The longest DNS name, and the length of a token: what may come in the place of [`API_HOST`] and
-/// [`JOIN_TOKEN`].
-const LONGEST_PARAMS: usize = 253 + 23;
+/// The longest DNS name, and the length of a token or of what names a volume: what may come in the
+/// place of [`API_HOST`] and [`JOIN_TOKEN`] or the volume.
+const LONGEST_PARAMS: usize = 253 + 256;
 
 fn require_size(target: Target, group: &Group, document: &UserDataDocument, size: usize) -> Result<()> {
     let Some(limit) = target.user_data_limit() else { return Ok(()) };

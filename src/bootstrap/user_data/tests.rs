@@ -19,6 +19,7 @@ use super::*;
 use crate::artifacts::Lock;
 use crate::cluster::SSH_KEY;
 use crate::config::{Settings, TreeSource};
+use crate::document;
 use crate::http_server;
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF admin@desk";
@@ -44,6 +45,7 @@ fn cluster(dir: &Path, form: UserDataFormat) -> Cluster {
     user_data.artifacts_url = "https://example.com/it's mine/100%/".into();
     user_data.token_lifetime = Duration::from_hours(2160);
     cluster.settings.access.user = "turnup".into();
+    cluster.settings.control_plane.keeps_identity = true;
     cluster.store.create_dir("ssh").unwrap();
     cluster.store.write_file(format!("{SSH_KEY}.pub"), KEY.as_bytes(), 0o644).unwrap();
     cluster
@@ -152,6 +154,25 @@ fn every_line_of_what_a_host_gets() {
         for (name, role) in [("pool", Role::Worker), ("masters", Role::ControlPlane)] {
             let shown = readable(&cluster, form, &group(name, role));
             insta::assert_snapshot!(format!("{form:?}_{}", role.name()), shown);
+        }
+    }
+}
+
+/// The host refuses a text that is not as its format says, and would try again for ever.
+#[test]
+fn a_host_of_every_role_reads_what_it_is_given() {
+    for form in [UserDataFormat::CloudInit, UserDataFormat::Ignition] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut cluster = cluster(dir.path(), form);
+        cluster.settings.user_data.artifacts_url = "https://example.com/a".into();
+        for (name, role) in [("pool", Role::Worker), ("control-plane", Role::ControlPlane)] {
+            let text = render_for(&cluster, &group(name, role)).unwrap();
+            let files = files_of(form, &text);
+            let boot: BootConfig = document::parse(boot_config::FILE, &files[boot_config::FILE]).unwrap();
+            assert_eq!(boot.node_config.role, role);
+            let volume = files.get(boot_config::VOLUME_FILE).map(String::as_str);
+            let expected = (role == Role::ControlPlane).then_some("@turnup:volume@\n");
+            assert_eq!((volume, boot.identity_volume.is_some()), (expected, expected.is_some()));
         }
     }
 }

@@ -34,6 +34,7 @@ use crate::failpoint;
 
 use super::digests::Digests;
 use super::etcd_restore::OwnMember;
+use super::identity;
 use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
 use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
@@ -127,7 +128,14 @@ impl Host for ThisHost {
 
     fn care_for_etcd(&mut self, clock: Timestamp) -> Care {
         let _inside = failpoint::within(format_args!("agent"));
-        self.node_config.as_ref().map_or(Care::Well, |node_config| self.etcd.round(node_config, clock))
+        let Some(node_config) = &self.node_config else { return Care::Well };
+        let kept = identity::keep(node_config);
+        match (self.etcd.round(node_config, clock), kept) {
+            (Care::Well, Err(error)) => {
+                Care::Problem(format!("the identity of this host is not kept on its volume: {}", error.message()))
+            }
+            (care, _) => care,
+        }
     }
 
     fn is_rejoining(&self) -> bool {

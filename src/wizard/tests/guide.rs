@@ -1,13 +1,19 @@
 //! The guide: what the one check says, profiles, rows.
 
 use super::*;
-use crate::config::{Problem, ProblemLevel};
+use crate::config::{Problem, ProblemLevel, ProblemSource};
 use crate::wizard::guide::Question;
 
 const URL: &str = "phase1.user_data.artifacts_url";
 
 fn found(setting: &str, message: &str) -> Problem {
-    Problem { level: ProblemLevel::Error, symbol: Some(setting.into()), at: None, given: None, message: message.into() }
+    Problem {
+        level: ProblemLevel::Error,
+        symbol: Some(setting.into()),
+        at: None,
+        source: ProblemSource::File,
+        message: message.into(),
+    }
 }
 
 /// At the summary for gce, before the check has looked.

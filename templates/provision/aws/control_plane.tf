@@ -76,7 +76,7 @@ resource "aws_launch_template" "control_plane" {
   image_id                = local.images[each.value.image == "" ? local.architectures[each.value.machine_type] : each.value.image].id
   instance_type           = each.value.machine_type
   key_name                = local.key_pair
-  user_data               = local.user_data["control-plane"]
+  user_data               = local.user_data["control-plane/${each.key}"]
   disable_api_termination = var.cluster.deletion_protection
   tags                    = merge(local.tags, { Name = each.key })
 
@@ -122,7 +122,7 @@ resource "aws_launch_template" "control_plane" {
 
   lifecycle {
     precondition {
-      condition     = local.user_data["control-plane"] == null || length(coalesce(local.user_data["control-plane"], "-")) <= local.longest_user_data
+      condition     = local.user_data["control-plane/${each.key}"] == null || length(coalesce(local.user_data["control-plane/${each.key}"], "-")) <= local.longest_user_data
       error_message = "The user data of ${each.key} is larger than EC2's 16 KiB."
     }
   }

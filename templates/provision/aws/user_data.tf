@@ -7,7 +7,14 @@ locals {
   told           = nonsensitive(keys(var.user_data))
   open_user_data = { for name in concat(["control-plane"], keys(var.cluster.groups)) : name => sensitive(contains(local.told, name) ? replace(var.user_data[name], "@turnup:api@", local.api_inner) : local.bare_user_data) }
   plain_user_data = merge(
-    { for name, text in local.open_user_data : name => replace(text, "@turnup:token@", lookup(var.join_tokens, name, "")) },
+    { for name, text in local.open_user_data : name => replace(text, "@turnup:token@", lookup(var.join_tokens, name, "")) if name != "control-plane" },
+    # No group's name has a slash. Each of these hosts knows the volume that has what it is.
+    {
+      for host, one in var.cluster.control_plane : "control-plane/${host}" => replace(
+        local.open_user_data["control-plane"], "@turnup:volume@",
+        "${aws_ebs_volume.etcd["main-${one.member}"].id} ${local.volumes["main-${one.member}"].name}"
+      )
+    },
     # The bastion's.
     { "" = sensitive(local.bare_user_data) },
   )

@@ -29,8 +29,15 @@ locals {
 
   # What hosts are told, and which of them are told anything.
   open_user_data = { for who, text in var.user_data : who => replace(text, "@turnup:api@", local.api_inner) }
-  user_data      = { for who, text in local.open_user_data : who => replace(text, "@turnup:token@", lookup(var.join_tokens, who, "")) }
+  user_data      = { for who, text in local.open_user_data : who => replace(text, "@turnup:token@", lookup(var.join_tokens, who, "")) if who != "control-plane" }
   told           = nonsensitive(keys(var.user_data))
+  # Each of these hosts knows the volume that has what it is.
+  control_plane_user_data = {
+    for host, one in var.cluster.control_plane : host => replace(
+      local.open_user_data["control-plane"], "@turnup:volume@",
+      "${google_compute_disk.etcd["main-${one.member}"].id} ${google_compute_disk.etcd["main-${one.member}"].name}"
+    ) if contains(local.told, "control-plane")
+  }
 }
 
 data "google_compute_address" "given" {

@@ -61,7 +61,7 @@ resource "google_compute_instance_template" "control_plane" {
   can_ip_forward = true
   tags           = concat([local.control_plane_tag], local.gce.network_tags)
   labels         = merge(local.labels, { "k8s-io-role-control-plane" = "control-plane", "k8s-io-member" = each.value.member })
-  metadata       = merge(local.metadata, contains(local.told, "control-plane") ? { "user-data" = local.user_data["control-plane"] } : {})
+  metadata       = merge(local.metadata, contains(local.told, "control-plane") ? { "user-data" = local.control_plane_user_data[each.key] } : {})
 
   disk {
     source_image = each.value.image
