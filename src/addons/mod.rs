@@ -8,6 +8,7 @@
 //! cluster name their objects. Nothing here knows how a host became a node.
 
 mod authorities;
+mod definitions;
 mod evidence;
 mod list;
 mod object;
@@ -23,6 +24,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use definitions::require_unused_definitions;
 pub(crate) use evidence::collect as collect_evidence;
 pub use list::{AddonList, AddonRow, ManifestRow};
 pub use object::Object;

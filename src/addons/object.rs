@@ -17,7 +17,13 @@ pub(super) const SYSTEM: &str = "kube-system";
 /// All namespaces in which addons have objects.
 pub(super) const HOMES: [&str; 2] = [SYSTEM, "default"];
 /// Kinds of addons without a namespace.
-const CLUSTER_SCOPED: [&str; 4] = ["APIService", "ClusterRole", "ClusterRoleBinding", "StorageClass"];
+const CLUSTER_SCOPED: [&str; 5] = ["APIService", "ClusterRole", "ClusterRoleBinding", DEFINITION, "StorageClass"];
+
+/// Defines a kind.
+pub(super) const DEFINITION: &str = "CustomResourceDefinition";
+/// Says which of several pods acts; the addon's manifest has it alone so that it goes with the
+/// addon.
+pub(super) const LEASE: &str = "Lease";
 
 /// One object; where it is an addon's, its kind decides about its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::bootstrap::{find_condition, is_ready};
 
-use super::object::{ADDON, HASH, Object};
+use super::object::{ADDON, HASH, LEASE, Object};
 use super::own::Recorded;
 
 /// On the API's copy of a static pod.
@@ -101,6 +101,8 @@ impl Observed {
             return;
         }
         let generation = metadata["generation"].as_u64().map(|number| format!("generation {number}"));
+        // What a Lease says is its holder's matter, and new every few seconds.
+        let generation = generation.or_else(|| (object.kind == LEASE).then(|| "there".to_owned()));
         let written = generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])));
         self.hashes.extend(optional(&metadata["annotations"][HASH]).map(|hash| (object.clone(), hash)));
         self.addon_objects.insert(object, written);

@@ -5,7 +5,7 @@ use crate::change::{Change, Verb};
 use crate::error::Result;
 use crate::exec::Failure;
 
-use super::object::Object;
+use super::object::{LEASE, Object};
 use super::observed::Observed;
 use super::render::Rendered;
 
@@ -24,6 +24,8 @@ pub(super) fn find_changes(
     for manifest in wanted {
         let (known, new): (Vec<&Object>, Vec<&Object>) =
             manifest.objects.iter().partition(|object| there.addon_objects.contains_key(object));
+        // What differs in a Lease is what its holder wrote.
+        let known: Vec<&Object> = known.into_iter().filter(|object| object.kind != LEASE).collect();
         changes.extend(new.into_iter().map(|object| Change::new(Verb::Create, "object", object.to_string())));
         if !known.is_empty() {
             let known: Vec<String> = known.into_iter().map(ToString::to_string).collect();

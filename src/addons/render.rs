@@ -14,7 +14,7 @@ use crate::inventory::Endpoint;
 use crate::inventory::Inventory;
 
 use super::authorities;
-use super::object::Object;
+use super::object::{DEFINITION, Object};
 use super::prunable::why_not_pruned;
 
 /// The manifest of one addon.
@@ -32,13 +32,23 @@ pub(super) struct Rendered {
 impl Rendered {
     /// Where the manifest lies below the cluster's directory.
     pub(super) fn file(&self) -> String {
-        format!("addons/{}.yaml", self.name)
+        file_of(&self.name)
     }
 
     /// Whether its main object runs pods, which are waited for.
     pub(super) fn has_workload(&self) -> bool {
         ["DaemonSet", "Deployment"].contains(&self.main.kind.as_str())
     }
+
+    /// Whether a look at nodes, pods and workloads does not tell all that is looked for.
+    pub(super) fn needs_list(&self) -> bool {
+        !self.has_workload() || self.objects.iter().any(|object| object.kind == DEFINITION)
+    }
+}
+
+/// The same of an addon by its name.
+pub(super) fn file_of(addon: &str) -> String {
+    format!("addons/{addon}.yaml")
 }
 
 /// What the manifests are made from.

@@ -15,13 +15,13 @@ use crate::inventory::Inventory;
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
 use crate::unknown;
 
-use super::object::Object;
+use super::object::{DEFINITION, Object};
 use super::observed::{Observed, Pod};
 use super::own::{self, NETWORK, OWN, OwnSet, Recorded, WORKLOADS};
 use super::own_apply::{SetDelivery, find_recorded};
 use super::render::{Rendered, render_cluster};
 use super::rollout::{ExpectedAddons, Outlook};
-use super::{authorities, evidence, preview, prune};
+use super::{authorities, definitions, evidence, preview, prune};
 
 /// Where the manifests lie below the cluster's directory.
 const DIR: &str = "addons";
@@ -175,14 +175,15 @@ impl AddonContext {
     }
 
     /// Nodes, workloads, pods and what belongs to them, all in one call; one more for main objects
-    /// that are no workload.
+    /// that are no workload, and for definitions, which other software may bring as well.
     fn look(&self) -> Result<Observed> {
         let kinds = "nodes,daemonsets.apps,deployments.apps,pods,services,configmaps";
         let kubectl = kubectl(&self.cluster)?;
         let mut observed = Observed::parse(&kubectl.get(&[kinds, "--namespace=kube-system"])?);
-        if self.manifests().is_ok_and(|manifests| !manifests.iter().all(Rendered::has_workload)) {
+        if self.manifests().is_ok_and(|manifests| manifests.iter().any(Rendered::needs_list)) {
             let mut further = prune::find_objects(&kubectl)?;
-            further.addon_objects.retain(|object, _| further.hashes.contains_key(object));
+            let is_seen = |object: &Object| further.hashes.contains_key(object) || object.kind == DEFINITION;
+            further.addon_objects.retain(|object, _| is_seen(object));
             observed.addon_objects.extend(further.addon_objects);
             observed.hashes.extend(further.hashes);
         }
@@ -313,8 +314,8 @@ impl Apply {
         manifests.iter().filter(|manifest| !same(manifest)).collect()
     }
 
-    /// What applying and pruning would change in the cluster.
-    fn find_changes(&self) -> Result<Vec<Change>> {
+    /// What applying and pruning would change in the cluster, and whether that is refused.
+    fn find_changes(&self) -> Result<(Vec<Change>, Result<()>)> {
         let (kubectl, manifests) = (kubectl(&self.0.cluster)?, self.0.manifests()?);
         let there = prune::find_objects(&kubectl)?;
         let wanted = self.changed(&there, &manifests);
@@ -324,7 +325,7 @@ impl Apply {
         for set in self.0.sets()? {
             changes.extend(self.0.delivery(&kubectl, set, &recorded).find_changes()?);
         }
-        Ok(changes)
+        Ok((changes, definitions::require_removable(&self.0.cluster, &kubectl, &superfluous)))
     }
 
     /// Remembers what the objects are now, so that changes by other clients are noticed.
@@ -343,7 +344,7 @@ impl Action for Apply {
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
         // RBAC is left to the run itself: what is looked at here costs one call together with the
         // nodes and pods.
-        const SEEN: [&str; 4] = ["DaemonSet", "Deployment", "Service", "ConfigMap"];
+        const SEEN: [&str; 5] = ["DaemonSet", "Deployment", "Service", "ConfigMap", DEFINITION];
         let there = self.0.look_once()?;
         let mut manifests = self.0.manifests()?;
         for manifest in &mut manifests {
@@ -373,7 +374,7 @@ impl Action for Apply {
             return Ok(Preview::after(API));
         }
         match self.find_changes() {
-            Ok(changes) => Ok(changes.into()),
+            Ok((changes, allowed)) => allowed.map(|()| changes.into()),
             Err(error) if error.class() == Class::Interrupted => Err(error),
             // No kubectl, no kubeconfig or no answer yet.
             Err(_) => Ok(Preview::after(API)),
@@ -383,12 +384,14 @@ impl Action for Apply {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.forget_look();
         if cx.is_bound() {
-            cx.admit(&self.find_changes()?)?;
+            cx.admit(&self.find_changes()?.0)?;
         }
         let kubectl = kubectl(&self.0.cluster)?;
         let logged = kubectl.clone().within(cx);
         let manifests = self.0.manifests()?;
         let there = prune::find_objects(&kubectl)?;
+        let superfluous = self.0.superfluous(&there, &manifests);
+        definitions::require_removable(&self.0.cluster, &kubectl, &superfluous)?;
         let (sets, recorded) = (self.0.sets()?, find_recorded(&kubectl)?);
         let deliver = |name: &str| -> Result<()> {
             for set in sets.iter().filter(|set| set.name == name) {
@@ -400,7 +403,6 @@ impl Action for Apply {
         };
         deliver(NETWORK)?;
         // First, so that no two things claim the same address or port.
-        let superfluous = self.0.superfluous(&there, &manifests);
         if !superfluous.is_empty() {
             cx.progress(format!("removing {} objects", superfluous.len()));
             prune::remove(&logged, &superfluous)?;
@@ -427,7 +429,8 @@ impl Apply {
         let path =
             |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
         args.extend(changed.iter().map(path));
-        logged.run(&args).map(drop)
+        logged.run(&args)?;
+        definitions::wait_until_served(logged, changed.iter().flat_map(|manifest| &manifest.objects))
     }
 }
 

@@ -87,6 +87,7 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
             "kube-state-metrics",
             "local-path-provisioner",
             "metrics-server",
+            "snapshot-controller",
         ]
     );
 }
@@ -264,6 +265,65 @@ fn settings_of_kube_network_policies_are_its_flags_and_its_limit() {
         ("phase3.network_policies_memory_limit", "1Gi"),
     ];
     insta::assert_snapshot!(differences("kube-network-policies", &[on], &chosen));
+}
+
+#[test]
+fn snapshot_controller_as_it_is_applied() {
+    let manifest = render_set("snapshot-controller", &[("phase3.snapshots", "y")]).unwrap();
+    let (kinds, others): (Vec<&str>, Vec<&str>) =
+        manifest.split("\n---\n").partition(|document| document.contains("kind: CustomResourceDefinition\n"));
+    let kinds = Object::read(&kinds.join("\n---\n")).unwrap();
+    let names: Vec<&str> = kinds.iter().map(|(object, _)| object.name.split_once('.').unwrap().0).collect();
+    assert_eq!(names, ["volumesnapshotclasses", "volumesnapshotcontents", "volumesnapshots"]);
+    insta::assert_snapshot!(others.join("\n---\n"));
+}
+
+/// The kinds of the Gateway API are as they were published; what turnup adds is how it finds them.
+#[test]
+fn gateway_api_as_it_is_applied() {
+    let manifest = render_set("gateway-api", &[("phase3.gateway_api", "y")]).unwrap();
+    let objects = Object::read(&manifest).unwrap();
+    let (kinds, others): (Vec<_>, Vec<_>) =
+        objects.into_iter().partition(|(object, _)| object.kind == "CustomResourceDefinition");
+    assert_eq!(others.iter().map(|(object, _)| object.argument()).collect::<Vec<_>>(), ["configmap/gateway-api"]);
+    let version = others[0].1["data"]["version"].as_str().unwrap();
+    assert_eq!(kinds.len(), 10);
+    for (object, value) in kinds {
+        let annotations = &value["metadata"]["annotations"];
+        assert_eq!(annotations["gateway.networking.k8s.io/bundle-version"], format!("v{version}"), "{object}");
+        assert_eq!(annotations["gateway.networking.k8s.io/channel"], "standard", "{object}");
+    }
+}
+
+#[test]
+fn settings_of_snapshot_controller_are_its_flags_and_its_rights() {
+    let on = ("phase3.snapshots", "y");
+    let chosen = [
+        on,
+        ("phase3.snapshots_replicas", "2"),
+        ("phase3.snapshots_distributed", "y"),
+        ("phase3.snapshots_log_level", "5"),
+        ("phase3.snapshots_memory_limit", "1Gi"),
+    ];
+    insta::assert_snapshot!(differences("snapshot-controller", &[on], &chosen));
+}
+
+/// The Lease of a controller is written by it every few seconds.
+#[test]
+fn what_a_holder_writes_into_its_lease_is_no_change() {
+    let at = |version: &str| {
+        let lease = serde_json::json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
+            "name": "snapshot-controller-leader", "namespace": "kube-system", "resourceVersion": version,
+            "labels": {"turnup.dev/addon": "snapshot-controller"},
+        }});
+        Observed::parse(&serde_json::json!({"items": [lease]})).addon_objects
+    };
+    assert_eq!(at("7"), at("8"));
+    let gone = prune::superfluous(&at("7"), []);
+    assert_eq!(
+        gone.iter().map(Object::argument).collect::<Vec<_>>(),
+        ["lease.coordination.k8s.io/snapshot-controller-leader"]
+    );
 }
 
 #[test]

@@ -21,6 +21,7 @@ use super::api::{KUBECONFIG, Kubectl, kubectl};
 use super::credentials::write_kubeconfig;
 use super::step_ids::RBAC;
 use super::teardown_policy;
+use super::volume_snapshots::{self, VolumeSnapshots};
 
 /// For so long nothing may get less: clouds take some minutes for a load balancer, and for a volume
 /// that is still attached.
@@ -83,8 +84,10 @@ pub struct CloudResources {
     pub has_answered: bool,
     /// What its controllers take away when they are asked to.
     pub going: BTreeSet<CloudResource>,
-    /// Volumes that they leave, as their reclaim policy says, a line each.
+    /// Volumes and snapshots that they leave, as their policies say, a line each.
     pub staying: BTreeSet<String>,
+    /// Snapshots of volumes: also where no cloud is.
+    pub snapshots: VolumeSnapshots,
 }
 
 /// Where the machines may be gone already.
@@ -94,17 +97,15 @@ struct Orphans {
     things: BTreeSet<String>,
 }
 
-/// What the cluster made, where its target is a cloud and its API was ever there. An error when the
-/// API does not answer; none where it is on record because a `down` came as far as the machines. A
-/// cluster that does not answer is asked again for as long as `patience` lasts.
+/// What the cluster made, where its target is a cloud or it knows snapshots of volumes, and its API
+/// was ever there. An error when the API does not answer; none where it is on record because a
+/// `down` came as far as the machines. A cluster that does not answer is asked again for as long as
+/// `patience` lasts.
 pub fn find_cloud_resources(cluster: &Cluster, patience: Duration) -> Result<CloudResources> {
     let Some(inventory) = cluster.find_inventory()? else { return Ok(CloudResources::default()) };
     let state = cluster.store.state()?;
     let never_answered = state.has_ended("bootstrap/") && !state.has_ended(&RBAC.to_string());
-    if !Target::of(&inventory.target).has_cloud_resources()
-        || cluster.store.read(KUBECONFIG)?.is_none()
-        || never_answered
-    {
+    if !is_asked(cluster, &inventory) || cluster.store.read(KUBECONFIG)?.is_none() || never_answered {
         return Ok(CloudResources::default());
     }
     let left: Option<Orphans> = cluster.store.read_json(LEFT)?;
@@ -123,12 +124,21 @@ pub fn find_cloud_resources(cluster: &Cluster, patience: Duration) -> Result<Clo
     }
 }
 
+/// Whether the cluster can have made something that outlives its hosts.
+fn is_asked(cluster: &Cluster, inventory: &Inventory) -> bool {
+    has_controllers(inventory) || volume_snapshots::is_defined(&cluster.store)
+}
+
+fn has_controllers(inventory: &Inventory) -> bool {
+    Target::of(&inventory.target).has_cloud_resources()
+}
+
 fn ask(cluster: &Cluster, inventory: &Inventory) -> Result<CloudResources> {
     // The administrator's certificate lives for a day, clusters live longer.
     write_kubeconfig(cluster, inventory)?;
     let kubectl = kubectl(cluster)?;
     kubectl.ask_ready()?;
-    look(&kubectl)
+    look(&kubectl, has_controllers(inventory))
 }
 
 /// Writes down what is left in the cloud, before the machines go.
@@ -141,19 +151,27 @@ pub(super) fn forget_orphans(cluster: &Cluster) -> Result<()> {
     cluster.store.remove(LEFT)
 }
 
-fn look(kubectl: &Kubectl) -> Result<CloudResources> {
-    let mut kinds = "services,ingresses.networking.k8s.io,persistentvolumeclaims,persistentvolumes".to_owned();
-    let definition = format!("customresourcedefinition/{GATEWAYS}");
-    if !kubectl.run(&["get", &definition, "--ignore-not-found", "--output=name"])?.trim().is_empty() {
-        kinds = format!("{kinds},{GATEWAYS}");
+fn look(kubectl: &Kubectl, has_controllers: bool) -> Result<CloudResources> {
+    let own = ["services", "ingresses.networking.k8s.io", "persistentvolumeclaims", "persistentvolumes"];
+    let mut kinds: Vec<&str> = own.into_iter().filter(|_| has_controllers).collect();
+    let known: Vec<&str> = [GATEWAYS].into_iter().filter(|_| has_controllers).chain(volume_snapshots::KINDS).collect();
+    let definitions: Vec<String> = known.iter().map(|kind| format!("customresourcedefinition/{kind}")).collect();
+    let mut args = vec!["get"];
+    args.extend(definitions.iter().map(String::as_str));
+    args.extend(["--ignore-not-found", "--output=name"]);
+    let defined = kubectl.run(&args)?;
+    kinds.extend(known.into_iter().filter(|kind| defined.lines().any(|line| line.ends_with(&format!("/{kind}")))));
+    if kinds.is_empty() {
+        return Ok(CloudResources { has_answered: true, ..CloudResources::default() });
     }
-    Ok(CloudResources::parse(&kubectl.get(&[kinds.as_str(), "--all-namespaces"])?))
+    Ok(CloudResources::parse(&kubectl.get(&[kinds.join(",").as_str(), "--all-namespaces"])?))
 }
 
 impl CloudResources {
     /// Takes a list of Services, Ingresses, Gateways, claims and volumes apart.
     fn parse(list: &Value) -> Self {
-        let mut found = Self { has_answered: true, ..Self::default() };
+        let snapshots = VolumeSnapshots::parse(list);
+        let mut found = Self { has_answered: true, staying: snapshots.staying.clone(), snapshots, ..Self::default() };
         let items = || list["items"].as_array().into_iter().flatten();
         let is_leaving = |item: &&Value| item["kind"] == "PersistentVolumeClaim" && is_deleted(item);
         let leaving: BTreeSet<String> = items().filter(is_leaving).map(name_within).collect();
@@ -249,11 +267,14 @@ fn balancer(kind: &str, item: &Value) -> Option<CloudResource> {
 /// Deletes everything that the cluster made, and waits until it is gone. Volumes only where the
 /// user has agreed.
 pub fn delete_cloud_resources(cluster: &Cluster, with_volumes: bool, cx: &Cx) -> Result<()> {
+    if !cluster.find_inventory()?.is_some_and(|inventory| has_controllers(&inventory)) {
+        return Ok(());
+    }
     let kubectl = kubectl(cluster)?;
     teardown_policy::declare(cluster, &kubectl, cx)?;
     let (mut least, mut since, mut was_empty) = (usize::MAX, Instant::now(), false);
     loop {
-        let going = match look(&kubectl) {
+        let going = match look(&kubectl, true) {
             Err(error) if error.class() == Class::Transient && since.elapsed() <= TIMEOUT => {
                 cx.sleep(RETRY_INTERVAL)?;
                 continue;

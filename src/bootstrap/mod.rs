@@ -83,6 +83,7 @@ pub mod user_data;
 pub mod user_kubeconfig;
 mod usual_facts;
 mod version_skew;
+mod volume_snapshots;
 
 pub use api::{KUBECONFIG, Kubectl, kubectl};
 pub use condition::{find_condition, is_ready};

@@ -44,8 +44,8 @@ pub struct Args {
     /// Forget hosts that ssh does not reach; what is on them stays there
     #[arg(long)]
     skip_unreachable: bool,
-    /// Leave load balancers and volumes that the cluster itself made in its cloud: they cost money
-    /// until you delete them
+    /// Leave load balancers, volumes and snapshots that the cluster itself made in its cloud or
+    /// storage: they cost money until you delete them
     #[arg(long)]
     keep_cloud_resources: bool,
     /// Also delete the volumes of etcd, and those that the cluster made for claims, with the data
@@ -71,6 +71,9 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     refuse_protected(&session.cluster, args.cluster.is_some())?;
     let made = removed_by_down(&session.cluster)?;
     let cloud_resources = look_into(&session, printer, args.keep_cloud_resources)?;
+    if !args.keep_cloud_resources {
+        cloud_resources.snapshots.require_none()?;
+    }
     let of_claims = cloud_resources.going.iter().filter(|resource| resource.is_volume && !args.keep_cloud_resources);
     let volumes = choose_volumes(&session.cluster, &made, &of_claims.collect::<Vec<_>>(), args.destroy_volumes)?;
     let is_left = volumes == Volumes::Keep || args.keep_cloud_resources;
@@ -78,7 +81,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         refuse_balancers(&cloud_resources)?;
     }
     let going = || cloud_resources.going.iter().map(ToString::to_string);
-    let left: BTreeSet<String> = cloud_resources.staying.iter().cloned().chain(going().filter(|_| is_left)).collect();
+    let left = cloud_resources.staying.iter().chain(&cloud_resources.snapshots.going).cloned();
+    let left: BTreeSet<String> = left.chain(going().filter(|_| is_left)).collect();
     for thing in &left {
         printer.remark(&format!("to be kept: {thing}"));
     }
@@ -143,7 +147,8 @@ fn look_into(session: &ClusterSession, printer: &Printer, forget: bool) -> Resul
         Err(error) if error.class() == Class::Interrupted => Err(error),
         Err(_) if forget => Ok(CloudResources::default()),
         Err(error) => {
-            let message = format!("the cluster cannot be asked what it made in its cloud: {}", error.message());
+            let message =
+                format!("the cluster cannot be asked what it made in its cloud or storage: {}", error.message());
             let error =
                 error.evidence_lines().iter().cloned().fold(Error::new(error.class(), message), Error::evidence);
             Err(error.hint("turnup down again; to leave it there, if there is any: turnup down --keep-cloud-resources"))

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::addons::require_unused_definitions;
 use crate::artifacts::Digest;
 use crate::bootstrap::restore;
 use crate::cluster::Cluster;
@@ -206,6 +207,7 @@ impl ClusterSession {
         if binding.is_none() {
             store.remove(RUNNING_PLAN)?;
         }
+        require_unused_definitions(&self.cluster)?;
         if phases.contains(&PhaseName::Provision) && !matches!(self.cluster.find_inventory(), Ok(Some(_))) {
             // Before the first host is made: better now than after some minutes.
             let subject = self.cluster.doctor_subject();

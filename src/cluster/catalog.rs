@@ -211,6 +211,7 @@ mod tests {
             names,
             [
                 "flannel",
+                "gateway-api",
                 "kube-network-policies",
                 "kube-proxy",
                 "coredns",
@@ -218,10 +219,11 @@ mod tests {
                 "limit-range",
                 "local-path-provisioner",
                 "metrics-server",
-                "node-exporter"
+                "node-exporter",
+                "snapshot-controller"
             ]
         );
-        assert_eq!(Addon::all(&source).unwrap()[3].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
+        assert_eq!(Addon::all(&source).unwrap()[4].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
         let names = |addons: &[(&str, &str)]| -> Vec<String> {

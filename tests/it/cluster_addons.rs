@@ -168,12 +168,14 @@ fn the_list_says_what_there_is(site: &Site) {
         list["addons"].as_array().unwrap().iter().partition(|addon| addon["enabled"] == true);
     let names: Vec<&str> = off.iter().filter_map(|addon| addon["name"].as_str()).collect();
     let expected = vec![
+        "gateway-api",
         "kube-network-policies",
         "kube-state-metrics",
         "limit-range",
         "local-path-provisioner",
         "metrics-server",
         "node-exporter",
+        "snapshot-controller",
     ];
     assert_eq!((on.len(), names), (3, expected), "{list}");
     for addon in on {

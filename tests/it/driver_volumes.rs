@@ -217,7 +217,7 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
         // The cluster is gone: the operator confirms that it left no cloud resources that matter.
         test_env.write(".turnup/own/kubeconfig", "");
         let refused = test_env.ends(1, &["down", "--yes"]).err;
-        assert!(refused.contains("the cluster cannot be asked what it made in its cloud: "), "{refused}");
+        assert!(refused.contains("the cluster cannot be asked what it made in its cloud or storage: "), "{refused}");
         assert!(refused.contains("turnup down --keep-cloud-resources"), "{refused}");
         let told = test_env.ok(&["down", "--yes", "--keep-cloud-resources"]).err;
         assert_eq!(told.contains(&format!("kept, no longer managed by turnup: {group} (stub-id-")), keep, "{told}");

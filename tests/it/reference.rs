@@ -358,6 +358,15 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "manifest `addons/snapshot-controller.yaml`",
+        &[
+            "phase3.snapshots_replicas",
+            "phase3.snapshots_distributed",
+            "phase3.snapshots_log_level",
+            "phase3.snapshots_memory_limit",
+        ],
+    ),
+    (
         "manifest `addons/node-exporter.yaml`",
         &["phase3.node_exporter_port", "phase3.node_exporter_skip_collectors", "phase3.node_exporter_extra_collectors"],
     ),
