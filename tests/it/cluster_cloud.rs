@@ -28,7 +28,7 @@ const HOST: &str = "it-control-plane-0";
 /// Where its artifacts are, for a machine that boots by itself.
 const PORT: u16 = 8096;
 /// From the end of a machine to the API server of the next, on a machine with other work.
-const RETURNS: Duration = Duration::from_mins(10);
+const RETURNS: Duration = Duration::from_mins(30);
 /// The volume of etcd, as Google's machine has it once it is attached.
 const VOLUME: &str = "/dev/disk/by-id/google-far-etcd-main-a";
 
@@ -130,7 +130,7 @@ fn a_machine_in_its_place_is_the_same_host(site: &Site, disk: &Disk, root: &str)
     let start = Instant::now();
     replace_machine(site, root);
     // Without its volume it is a machine like any other, and waits.
-    let waits = "timeout 300 sh -c 'until journalctl -u turnup-node | grep -q \"error: the volume\"; do sleep 1; done'";
+    let waits = "timeout 900 sh -c 'until journalctl -u turnup-node | grep -q \"error: the volume\"; do sleep 1; done'";
     site.in_host(HOST, waits);
     site.in_host(HOST, "test -z \"$(find /etc/kubernetes -name '*.key')\"");
     disk.plug_in_as(site, VOLUME);
