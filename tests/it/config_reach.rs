@@ -139,8 +139,9 @@ const SHARED: [&str; 10] = [
 const ELSEWHERE: [&str; 4] =
     ["phase1.etcd_volume.keep", "phase1.ssh.bastion_host", "phase1.ssh.bastion_port", "phase1.ssh.bastion_user"];
 
-/// What no answer changes alone: a private zone of Azure's is another zone than a public one.
-const TOGETHER: [(&str, &str); 1] = [("azure", "phase1.dns.private_zone")];
+/// What no answer changes alone: a private zone of Azure's is another zone than a public one. And
+/// what it is not asked for: no machine of its control plane is replaced by itself.
+const TOGETHER: [(&str, &str); 2] = [("azure", "phase1.dns.private_zone"), ("azure", "phase1.etcd_volume.identity")];
 
 /// A cloud's configuration with these answers.
 fn cloud_test_env(target: &str, answers: &[&str]) -> TestEnv {
