@@ -34,9 +34,9 @@ const MOST_GROUPS: u64 = 16 * KIB;
 /// # Errors
 /// What the device says when it cannot be read.
 pub(super) fn find_data(device: &impl FileExt, size: u64) -> io::Result<Option<u64>> {
-    let mut buffer = vec![0; usize::try_from(EDGE).unwrap_or_default()];
+    let mut buffer = vec![0; usize::try_from(EDGE).map_err(io::Error::other)?];
     for (at, length) in places(size) {
-        let piece = &mut buffer[..usize::try_from(length).unwrap_or_default()];
+        let piece = &mut buffer[..usize::try_from(length).map_err(io::Error::other)?];
         device.read_exact_at(piece, at)?;
         if let Some(index) = piece.iter().position(|byte| *byte != 0) {
             return Ok(Some(at + u64::try_from(index).unwrap_or_default()));
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// What lies on an image, and what was lost of it.
+    /// Of an image, in bytes: above the 512 MiB from which mkfs takes blocks of 4 KiB.
     const SIZE: u64 = 520 * MIB;
 
     fn image(dir: &Path, name: &str, size: u64) -> PathBuf {

@@ -147,9 +147,11 @@ impl Device {
         Ok(Seen { known: parse(&text), ambivalent, partitions, data })
     }
 
+    /// At least one: where nothing can be read, nothing is proved.
     fn sectors(&self) -> Result<u64> {
         let text = fs_err::read_to_string(self.sys().join("size"))?;
-        text.trim().parse().map_err(|_| Error::precondition(format!("{} has no size", self.path.display())))
+        let sectors = text.trim().parse().ok().filter(|sectors| *sectors > 0);
+        sectors.ok_or_else(|| Error::precondition(format!("{} has no size", self.path.display())))
     }
 
     /// Makes a file system with this label on a device that was judged to be blank, or to be a half
