@@ -17,14 +17,13 @@ use zeroize::Zeroizing;
 use crate::document::{self, Document, Fields};
 use crate::error::{Context as _, Error, Result};
 use crate::input;
-use crate::inventory::is_label;
 use crate::inventory::volume::Volume;
+use crate::inventory::{Disk, is_label};
 
-use super::disk::Device;
 use super::identity::HostIdentity;
 use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
-use super::{Facts, NodeEvent, fetch, join, mounts, volume_attach};
+use super::{Facts, NodeEvent, fetch, join, mounts};
 
 /// What user data leaves on the host.
 pub(crate) const FILE: &str = "/var/lib/turnup/boot-config.json";
@@ -165,11 +164,10 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
         // that it needs.
         up::run_alone(find_delivery(&boot)?, Trigger::Boot, out)?;
     }
-    match &boot.identity_volume {
-        _ if boot.bootstrap_kubeconfig.is_some() => join::finish(join::APPROVED),
-        Some(place) => become_host(place, &boot.artifacts_url, out),
-        None => Ok(()),
+    if boot.bootstrap_kubeconfig.is_some() {
+        return join::finish(join::APPROVED);
     }
+    boot.identity_volume.as_ref().map_or(Ok(()), |place| become_host(place, &boot.artifacts_url, out))
 }
 
 /// Makes a machine, which is ready and has no keys yet, the host that its volume of etcd belongs
@@ -179,8 +177,8 @@ fn become_host(place: &IdentityVolume, artifacts_url: &str, out: &mut dyn Write)
     if has_operator_come()? {
         return Ok(());
     }
-    let paths = volume_attach::attach(&volume, &mut |event| write_event(out, &event))?;
-    let device = Device::wait_for(&paths, mounts::APPEARS)?;
+    let name = volume.name.clone();
+    let device = mounts::find_device(&Disk::Volume(volume), &mut |event| event.write(out))?;
     let found = {
         let _turn = up::take_turn()?;
         if has_operator_come()? {
@@ -191,9 +189,8 @@ fn become_host(place: &IdentityVolume, artifacts_url: &str, out: &mut dyn Write)
     let identity = match found {
         Ok(identity) => identity,
         Err(why) => {
-            let waits =
-                format!("this machine waits for turnup up: the volume {} tells it not who it is: {why}", volume.name);
-            return write_event(out, &NodeEvent::Waiting(waits));
+            let waits = format!("this machine waits for turnup up: the volume {name} tells it not who it is: {why}");
+            return NodeEvent::Waiting(waits).write(out);
         }
     };
     identity.require_address()?;
@@ -202,10 +199,7 @@ fn become_host(place: &IdentityVolume, artifacts_url: &str, out: &mut dyn Write)
     if has_operator_come()? {
         return Ok(());
     }
-    write_event(
-        out,
-        &NodeEvent::Milestone(format!("this machine is {} again, by its volume", identity.node_config.node)),
-    )?;
+    NodeEvent::Milestone(format!("this machine is {} again, by its volume", identity.node_config.node)).write(out)?;
     identity.put_back()?;
     let HostIdentity { node_config, secrets, .. } = identity;
     up::run_alone(Delivery { secrets, ..Delivery::of(node_config) }, Trigger::Boot, out)
@@ -228,11 +222,6 @@ fn find_volume(place: &IdentityVolume) -> Result<Option<Volume>> {
 fn parse_volume(text: &str, cloud: &str) -> Option<Volume> {
     let (id, name) = text.trim().split_once(' ').filter(|_| !text.contains(VOLUME))?;
     Some(Volume { cloud: cloud.to_owned(), id: id.to_owned(), name: name.to_owned() })
-}
-
-fn write_event(out: &mut dyn Write, event: &NodeEvent) -> Result<()> {
-    let line = serde_json::to_string(event).context("cannot write a report")?;
-    Ok(writeln!(out, "{line}")?)
 }
 
 /// What was applied last counts more than what the host began with. A host that has no certificate,

@@ -35,8 +35,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     down.forget()?;
     // The last of it, while it is still held.
     fs_err::remove_file(LOCK)?;
-    let count = down.count;
-    down.write(&NodeEvent::Done(count))
+    NodeEvent::Done(down.count).write(down.out)
 }
 
 struct Down<'a> {
@@ -51,14 +50,7 @@ impl Down<'_> {
 
     fn told(&mut self, what: String) -> Result<()> {
         self.count += 1;
-        self.write(&NodeEvent::Changed(what))
-    }
-
-    fn write(&mut self, report: &NodeEvent) -> Result<()> {
-        let line = serde_json::to_string(report).context("cannot write a report")?;
-        writeln!(self.out, "{line}")?;
-        self.out.flush()?;
-        Ok(())
+        NodeEvent::Changed(what).write(self.out)
     }
 
     /// Nothing of ours runs any more: kubelet first, so that it starts no pod again; containerd

@@ -1,9 +1,11 @@
 //! What `turnup node` says of its work: one line of JSON an event, which the operator's turnup
 //! reads.
 
+use std::io::Write;
+
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Context as _, Result};
 
 /// One line of progress, as JSON on standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -17,6 +19,15 @@ pub(crate) enum NodeEvent {
     Milestone(String),
     /// All is as it should be; so many things were changed.
     Done(usize),
+}
+
+impl NodeEvent {
+    /// Writes its line, for the operator to read at once.
+    pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
+        let line = serde_json::to_string(self).context("cannot write a report")?;
+        writeln!(out, "{line}")?;
+        Ok(out.flush()?)
+    }
 }
 
 /// Who hears what is done.

@@ -98,10 +98,7 @@ fn fetch_all(missing: &[Wanted], place: &Destination, out: &mut dyn Write) -> Re
     let mut failed: Option<Error> = None;
     for (wanted, result) in missing.iter().zip(fetched) {
         match result {
-            Ok(()) => {
-                let line = serde_json::to_string(&NodeEvent::Changed(format!("{HOST_BLOBS}/{}", wanted.sha256)));
-                writeln!(out, "{}", line.context("cannot write a report")?)?;
-            }
+            Ok(()) => NodeEvent::Changed(format!("{HOST_BLOBS}/{}", wanted.sha256)).write(out)?,
             Err(error) => {
                 let more = format!("{}: {}", wanted.name, error.message());
                 failed = Some(failed.unwrap_or(error).evidence(more));

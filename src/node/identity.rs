@@ -7,7 +7,7 @@
 //! [`mounts`](super::mounts)'. Nothing here attaches a volume or starts a program of the node.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -162,7 +162,8 @@ impl HostIdentity {
 
     /// An error unless this machine has the address at which the others know the member.
     pub(super) fn require_address(&self) -> Result<()> {
-        let Some(address) = find_address(&self.node_config) else { return Ok(()) };
+        let Some(address) = static_pod::find_peer_address(&self.node_config) else { return Ok(()) };
+        let address = address.ip();
         if UdpSocket::bind((address, 0)).is_ok() {
             return Ok(());
         }
@@ -191,13 +192,6 @@ impl HostIdentity {
         let mut units = SSH_UNITS.into_iter().filter(|unit| has_new_keys && systemd::is("is-active", unit));
         units.try_for_each(|unit| systemd::systemctl(&["try-reload-or-restart", unit]))
     }
-}
-
-/// The address at which the other members of etcd reach a host with this node config.
-fn find_address(node_config: &NodeConfig) -> Option<IpAddr> {
-    let url = static_pod::find_flag(static_pod::find_manifest(node_config, "etcd")?, "initial-advertise-peer-urls")?;
-    let address: SocketAddr = url.rsplit_once("://")?.1.parse().ok()?;
-    Some(address.ip())
 }
 
 /// The identity in this file; why not, when it has none.
@@ -351,11 +345,11 @@ mod tests {
     #[test]
     fn the_address_is_that_of_the_member() {
         let mut node_config: NodeConfig = serde_json::from_value(sample()).unwrap();
-        assert_eq!(find_address(&node_config), None, "no member");
+        assert_eq!(static_pod::find_peer_address(&node_config), None, "no member");
         let command = ["etcd", "--initial-advertise-peer-urls=https://192.0.2.7:2380"];
         let pod = serde_json::json!({"spec": {"containers": [{"command": command}]}});
         node_config.files = vec![File::new(&crate::node::layout::manifest("etcd"), 0o600, 0, Content::Yaml(pod))];
-        assert_eq!(find_address(&node_config), Some("192.0.2.7".parse().unwrap()));
+        assert_eq!(static_pod::find_peer_address(&node_config), Some("192.0.2.7:2380".parse().unwrap()));
         let identity = HostIdentity { schema: String::new(), node_config, secrets: BTreeMap::new(), files: Vec::new() };
         insta::assert_snapshot!(identity.require_address().unwrap_err().render(), @r"
         error: the volume is that of w, whose address 192.0.2.7 this machine has not

@@ -24,7 +24,7 @@ use super::{layout, task, volume_attach};
 /// What was mounted last, for the next boot; below turnup's own directory.
 const FILE: &str = "/var/lib/turnup/mounts.json";
 /// How long a disk that is named may take to appear.
-pub(super) const APPEARS: Duration = Duration::from_mins(1);
+const APPEARS: Duration = Duration::from_mins(1);
 /// On the disk: whose data is on it.
 const OWNER: &str = ".turnup-owner";
 /// How the names begin that are in the root of a disk without data: what an ext4 has, and ours,
@@ -60,10 +60,7 @@ pub(super) fn ensure(mounts: &[Mount], tell: Tell<'_>) -> Result<()> {
 /// `turnup node mount`, which a unit runs at every boot: what was mounted last. Formats nothing;
 /// one [`NodeEvent`] a line goes to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
-    let mut tell = |report: NodeEvent| {
-        let line = serde_json::to_string(&report).context("cannot write a report")?;
-        Ok(writeln!(out, "{line}")?)
-    };
+    let mut tell = |report: NodeEvent| report.write(out);
     read()?.iter().try_for_each(|mount| ensure_mount(mount, Blank::Refuse, &mut tell))
 }
 
@@ -151,7 +148,7 @@ fn claim(mount: &Mount) -> Result<()> {
 }
 
 /// The disk's device, attached when it is a volume, once it is there.
-fn find_device(disk: &Disk, tell: Tell<'_>) -> Result<Device> {
+pub(super) fn find_device(disk: &Disk, tell: Tell<'_>) -> Result<Device> {
     let paths = match disk {
         Disk::Device(path) => vec![PathBuf::from(path)],
         Disk::Volume(volume) => volume_attach::attach(volume, tell)?,

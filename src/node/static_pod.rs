@@ -2,6 +2,7 @@
 //! has changed. Until then whatever answers is the old one, and an answer says nothing.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -68,6 +69,12 @@ pub(super) fn find_flag<'m>(manifest: &'m Value, name: &str) -> Option<&'m str> 
     words
         .filter_map(|word| word.strip_prefix("--")?.split_once('='))
         .find_map(|(flag, value)| (flag == name).then_some(value))
+}
+
+/// Where the other members of etcd reach that of a host with this node config.
+pub(super) fn find_peer_address(node_config: &NodeConfig) -> Option<SocketAddr> {
+    let url = find_flag(find_manifest(node_config, "etcd")?, "initial-advertise-peer-urls")?;
+    url.rsplit_once("://")?.1.parse().ok()
 }
 
 /// By what the process of a static pod is known.

@@ -419,10 +419,7 @@ impl NodeSetup<'_> {
     }
 
     fn report(&mut self, report: &NodeEvent) -> Result<()> {
-        let line = serde_json::to_string(report).context("cannot write a report")?;
-        writeln!(self.out, "{line}")?;
-        self.out.flush()?;
-        Ok(())
+        report.write(self.out)
     }
 }
 

@@ -8,7 +8,7 @@ mod disk;
 mod record;
 
 use std::fs::Permissions;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -102,7 +102,7 @@ impl<'a> OwnPlace<'a> {
 
     /// Whether something accepts connections where the others reach this member.
     fn listens(&self) -> bool {
-        let address = self.peer_url.rsplit_once("://").and_then(|(_, address)| address.parse::<SocketAddr>().ok());
+        let address = static_pod::find_peer_address(self.node_config);
         address.is_some_and(|address| TcpStream::connect_timeout(&address, CONNECT).is_ok())
     }
 }
