@@ -215,8 +215,10 @@ impl<'c> DnsServer<'c> {
 
     /// Sends the signed request and reads the answer to it, whose signature is verified.
     fn exchange(&self, stream: &mut TcpStream, mut request: Request, signed: Signed) -> Result<Message<Vec<u8>>> {
-        request.header_mut().set_random_id();
-        let id = request.header().id();
+        let mut id = [0; 2];
+        getrandom::fill(&mut id).map_err(|error| Error::bug(format!("no random bytes: {error}")))?;
+        let id = u16::from_ne_bytes(id);
+        request.header_mut().set_id(id);
         let transaction =
             ClientTransaction::request(Arc::clone(&self.key), &mut request, Time48::now()).map_err(too_long)?;
         let away = |error: std::io::Error| {
