@@ -30,6 +30,7 @@ const BALANCER: &str = "10.123.20.9";
 const FIRST: u8 = 10;
 const PORT: u16 = 8095;
 const COUNT: usize = 3;
+const FAILPOINT_LOG: &str = "/var/tmp/turnup-failpoint-log";
 /// From the end of a machine to the API server of the next, on a machine with other work.
 const RETURNS: Duration = Duration::from_mins(30);
 
@@ -76,13 +77,14 @@ fn prepare() -> Option<(Site, Vec<Machine>, String)> {
 /// Objects that are made one after the other all the time, as fast as a small machine bears.
 struct Writer {
     is_over: Arc<AtomicBool>,
-    taken: Arc<Mutex<BTreeSet<u32>>>,
+    /// The number of each object that the API has taken, and when.
+    taken: Arc<Mutex<Vec<(u32, f64)>>>,
     thread: JoinHandle<()>,
 }
 
 impl Writer {
     fn start(site: &Site) -> Self {
-        let (is_over, taken) = (Arc::<AtomicBool>::default(), Arc::<Mutex<BTreeSet<u32>>>::default());
+        let (is_over, taken) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<(u32, f64)>>>::default());
         let program = site.ok(&["artifacts", "path", "kubectl"]).out.trim().to_owned();
         let kubeconfig = format!("--kubeconfig={}", site.path("kubeconfig").display());
         let shared = (Arc::clone(&is_over), Arc::clone(&taken));
@@ -94,7 +96,7 @@ impl Writer {
                 let (name, value) = (format!("written-{number}"), format!("--from-literal=number={number}"));
                 let words = [&kubeconfig, "--request-timeout=10s", "create", "configmap", &name, &value];
                 if Command::new(&program).args(words).output().unwrap().status.success() {
-                    shared.1.lock().unwrap().insert(number);
+                    shared.1.lock().unwrap().push((number, now()));
                 }
                 std::thread::sleep(Duration::from_millis(300));
             }
@@ -116,6 +118,13 @@ impl Writer {
         }
     }
 
+    /// The longest time without an object that was taken, from this moment on.
+    fn longest_pause(&self, from: f64) -> f64 {
+        let taken = self.taken.lock().unwrap();
+        let times: Vec<f64> = taken.iter().map(|(_, at)| *at).filter(|at| *at > from).collect();
+        std::iter::once(from).chain(times.iter().copied()).zip(&times).map(|(one, next)| next - one).fold(0.0, f64::max)
+    }
+
     /// Every object that was taken is there, with what it says.
     fn require_all(self, site: &Site) {
         self.is_over.store(true, Ordering::SeqCst);
@@ -123,33 +132,42 @@ impl Writer {
         let number = |object: &Value| object["data"]["number"].as_str()?.parse::<u32>().ok();
         let there: BTreeSet<u32> = site.get(&["configmaps"]).iter().filter_map(number).collect();
         let taken = self.taken.lock().unwrap();
-        let lost: Vec<&u32> = taken.difference(&there).collect();
+        let lost: Vec<u32> = taken.iter().map(|(number, _)| *number).filter(|number| !there.contains(number)).collect();
         assert!(lost.is_empty(), "{} of {} are lost: {lost:?}", lost.len(), taken.len());
         say(&format!("{} objects were taken meanwhile, and all are there", taken.len()));
     }
 }
 
-/// What a machine in the place of another one has to have again.
-#[derive(Debug, PartialEq, Eq)]
-struct Identity {
-    /// Those of the cluster of etcd, and of its members that vote, by name.
-    etcd: (u64, BTreeSet<(String, u64)>),
-    /// Digests of the authorities and keys of each host, of its SSH keys among them.
-    files: Vec<String>,
-}
+/// What a machine in the place of another one has to have again: the ids of the cluster of etcd and
+/// of its members that vote, digests of authorities and keys of each host, of its SSH keys too.
+struct Identity(BTreeSet<String>);
 
 impl Identity {
     fn of(site: &Site, machines: &[Machine]) -> Self {
         let list = format!("{ETCDCTL} --write-out=json member list");
         let list: Value = serde_json::from_str(&on_host(site, &machines[0].host, &list)).unwrap();
-        let voters = list["members"].as_array().unwrap().iter().filter(|member| member["isLearner"] != true);
-        let voters = voters
-            .map(|member| (member["name"].as_str().unwrap().to_owned(), member["ID"].as_u64().unwrap()))
-            .collect();
-        let digests = "find /etc/kubernetes /etc/ssh -name 'ssh_host_*' -o -path '*kubernetes*' -name '*.crt' -o \
-            -path '*kubernetes*' -name '*.key' | sort | xargs sha256sum";
-        let files = machines.iter().map(|machine| on_host(site, &machine.host, digests)).collect();
-        Self { etcd: (list["header"]["cluster_id"].as_u64().unwrap(), voters), files }
+        let members = list["members"].as_array().unwrap();
+        let voters = members.iter().filter(|member| member["isLearner"] != true);
+        let mut lines: BTreeSet<String> = voters.map(|one| format!("{} votes as {}", one["name"], one["ID"])).collect();
+        assert_eq!((lines.len(), members.len()), (COUNT, COUNT), "{list}");
+        lines.insert(format!("the cluster of etcd is {}", list["header"]["cluster_id"]));
+        for machine in machines {
+            let files = on_host(
+                site,
+                &machine.host,
+                "find /etc/kubernetes /etc/ssh -name '*key*' -o -name '*.crt' | xargs sha256sum",
+            );
+            lines.extend(files.lines().map(|line| format!("{}: {line}", machine.node)));
+        }
+        Self(lines)
+    }
+
+    /// Nothing of it is lost: a machine of another image may have more kinds of SSH keys.
+    #[track_caller]
+    fn require_at(&self, site: &Site, machines: &[Machine]) {
+        let now = Self::of(site, machines);
+        let lost: Vec<&String> = self.0.difference(&now.0).collect();
+        assert!(lost.is_empty(), "another cluster, or another host: {lost:#?}");
     }
 }
 
@@ -175,6 +193,8 @@ struct Times {
     boot: Vec<f64>,
     /// Until the API server is ready.
     ready: Vec<f64>,
+    /// How long the API has taken no write, once for each round.
+    pauses: Vec<f64>,
 }
 
 impl Times {
@@ -182,16 +202,16 @@ impl Times {
         let look = |times: &[f64]| {
             let mut sorted = times.to_vec();
             sorted.sort_by(f64::total_cmp);
-            format!("median {:.1} s, max {:.1} s", sorted[sorted.len() / 2], sorted[sorted.len() - 1])
+            let at = |part: usize| sorted[(sorted.len() * part / 100).min(sorted.len() - 1)];
+            format!("median {:.1} s, p95 {:.1} s, max {:.1} s", at(50), at(95), at(100))
         };
         let after: Vec<f64> = self.ready.iter().zip(&self.boot).map(|(ready, boot)| ready - boot).collect();
-        say(&format!(
-            "{what}, {} machines: from the end of one to the API server of the next {}; of that the boot {}; turnup {}",
-            self.ready.len(),
-            look(&self.ready),
-            look(&self.boot),
-            look(&after)
-        ));
+        say(&format!("{} machines {what}, from the end of one to the API server of the next:", self.ready.len()));
+        for (part, times) in
+            [("all", &self.ready), ("boot", &self.boot), ("turnup", &after), ("no write is taken", &self.pauses)]
+        {
+            say(&format!("  {part}: {}", look(times)));
+        }
     }
 }
 
@@ -217,10 +237,15 @@ fn destroy(site: &Site, machines: &mut [Machine], numbers: &[usize], root: &str,
             at
         })
         .collect();
-    for number in numbers {
-        machines[*number].replace(site, root, facts);
-        machines[*number].plug_in(site);
-    }
+    std::thread::scope(|scope| {
+        let others = machines.iter_mut().enumerate().filter(|(number, _)| numbers.contains(number));
+        for (_, machine) in others {
+            scope.spawn(|| {
+                machine.replace(site, root, facts);
+                machine.plug_in(site);
+            });
+        }
+    });
     ended
 }
 
@@ -234,8 +259,6 @@ fn wait_until_ready(site: &Site, machines: &[Machine], numbers: &[usize], ended:
             let machine = &machines[numbers[*at]];
             times.ready.push(now() - ended[*at]);
             times.boot.push(started(site, machine) - ended[*at]);
-            let journal = "journalctl --output=short-precise --unit=turnup-node | cut --delimiter=' ' --fields=3,6- | cut --bytes=-200 | tail -120";
-            say(&format!("{} is ready:\n{}", machine.node, on_host(site, &machine.host, journal)));
         }
         waiting = others;
         if since.elapsed() > RETURNS {
@@ -249,6 +272,44 @@ fn wait_until_ready(site: &Site, machines: &[Machine], numbers: &[usize], ended:
     }
 }
 
+/// A machine that finds the volume of another one, whether that lives or not, has nothing of it and
+/// changes nothing on it. With its own it goes on by itself, also where turnup is killed on the way.
+fn a_volume_of_another_is_refused(site: &Site, machines: &mut [Machine], root: &str, facts: &Value) {
+    for number in [0, 1] {
+        machines[number].kill(site);
+    }
+    for number in [0, 1] {
+        machines[number].replace(site, root, facts);
+        // That of the one that lives, and of one that is dead.
+        let other = &machines[if number == 0 { 2 } else { 0 }];
+        other.disk.plug_in_as(site, &machines[number].host, &machines[number].device);
+    }
+    let told = [
+        "cannot be looked at: on it is something that is in use",
+        "the volume is that of far-control-plane-0, whose address 10.123.20.10 this machine has not",
+    ];
+    for (machine, told) in machines.iter().zip(told) {
+        let waits = format!("timeout 900 sh -c 'until journalctl -u turnup-node | grep \"{told}\"; do sleep 1; done'");
+        site.in_host(&machine.host, &waits);
+        site.in_host(&machine.host, "test -z \"$(find /etc/kubernetes -name '*.key')\" && ! pgrep -x etcd");
+        site.in_host(&machine.host, &format!("systemctl stop turnup-node && rm {}", machine.device));
+        machine.plug_in(site);
+    }
+    // As where it was killed while it looked; and after each of its effects that has to do with mounts.
+    let look = "/run/turnup-identity";
+    site.in_host(&machines[0].host, &format!("mkdir -p {look} && mount -o ro {} {look}", machines[0].device));
+    site.in_host(&machines[1].host, &format!("printf '# only mount\n# only : after\n' >{FAILPOINT_LOG}"));
+    for machine in &machines[..2] {
+        site.in_host(&machine.host, "systemctl start --no-block turnup-node");
+    }
+}
+
+/// How often machines are destroyed one after the other, and then all of them at once; more often
+/// for numbers that mean something.
+fn rounds() -> usize {
+    std::env::var("TURNUP_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
+}
+
 #[test]
 #[ignore = "many minutes: make test-heal"]
 fn cluster_machines_die_and_come_back_as_the_hosts_that_they_were() {
@@ -260,25 +321,29 @@ fn cluster_machines_die_and_come_back_as_the_hosts_that_they_were() {
     fs_err::copy(site.dir.join(".turnup/far/kubeconfig"), site.path("kubeconfig")).unwrap();
     let facts = machines[0].facts(&site);
     let before = Identity::of(&site, &machines);
-    assert_eq!(before.etcd.1.len(), COUNT, "{before:?}");
     let writer = Writer::start(&site);
     writer.wait_for_one_more();
 
-    let mut times = Times::default();
-    for number in 0..COUNT {
-        let ended = destroy(&site, &mut machines, &[number], &root, &facts);
-        wait_until_ready(&site, &machines, &[number], &ended, &mut times);
-        writer.wait_for_one_more();
-        assert_eq!(Identity::of(&site, &machines), before);
+    let one_by_one = (0..COUNT * rounds()).map(|number| vec![number % COUNT]).collect();
+    let at_once = vec![(0..COUNT).collect::<Vec<_>>(); rounds()];
+    for (what, rounds) in [("one after the other", one_by_one), ("all at once", at_once)] {
+        let mut times = Times::default();
+        for numbers in rounds {
+            let ended = destroy(&site, &mut machines, &numbers, &root, &facts);
+            wait_until_ready(&site, &machines, &numbers, &ended, &mut times);
+            writer.wait_for_one_more();
+            times.pauses.push(writer.longest_pause(ended[0]));
+            before.require_at(&site, &machines);
+        }
+        times.tell(what);
     }
-    times.tell("one after the other");
-
-    let (all, mut times): (Vec<usize>, _) = ((0..COUNT).collect(), Times::default());
-    let ended = destroy(&site, &mut machines, &all, &root, &facts);
-    wait_until_ready(&site, &machines, &all, &ended, &mut times);
+    a_volume_of_another_is_refused(&site, &mut machines, &root, &facts);
+    wait_until_ready(&site, &machines, &[0, 1], &[now(); 2], &mut Times::default());
+    let deaths = on_host(&site, &machines[1].host, &format!("cat {FAILPOINT_LOG}; rm {FAILPOINT_LOG}"));
+    assert!(deaths.contains("mount /var/lib/etcd-disk: after\n"), "{deaths}");
+    say(&format!("turnup was killed on its way:\n{deaths}"));
     writer.wait_for_one_more();
-    times.tell("all at once");
-    assert_eq!(Identity::of(&site, &machines), before);
+    before.require_at(&site, &machines);
 
     writer.require_all(&site);
     // turnup logs in with the host keys that it knows, and finds nothing to do.
