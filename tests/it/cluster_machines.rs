@@ -30,6 +30,14 @@ const BALANCER: &str = "10.123.20.9";
 const FIRST: u8 = 10;
 const PORT: u16 = 8095;
 const COUNT: usize = 3;
+/// Where turnup is killed: after an eighth of its effects. Among them are these.
+const DEATHS: &str = "# only : after\\n# one in 8 from 440\\n";
+const DEADLY: [&str; 4] = [
+    "mount /var/lib/etcd-disk",
+    "file /var/lib/turnup/mounts.json",
+    "file /etc/kubernetes/manifests/etcd.yaml",
+    "file /var/lib/turnup/node-config.json",
+];
 const FAILPOINT_LOG: &str = "/var/tmp/turnup-failpoint-log";
 /// From the end of a machine to the API server of the next, on a machine with other work.
 const RETURNS: Duration = Duration::from_mins(30);
@@ -295,10 +303,10 @@ fn a_volume_of_another_is_refused(site: &Site, machines: &mut [Machine], root: &
         site.in_host(&machine.host, &format!("systemctl stop turnup-node && rm {}", machine.device));
         machine.plug_in(site);
     }
-    // As where it was killed while it looked; and after each of its effects that has to do with mounts.
+    // As where it was killed while it looked; and after some of its effects, one boot after the other.
     let look = "/run/turnup-identity";
     site.in_host(&machines[0].host, &format!("mkdir -p {look} && mount -o ro {} {look}", machines[0].device));
-    site.in_host(&machines[1].host, &format!("printf '# only mount\n# only : after\n' >{FAILPOINT_LOG}"));
+    site.in_host(&machines[1].host, &format!("printf '{DEATHS}' >{FAILPOINT_LOG}"));
     for machine in &machines[..2] {
         site.in_host(&machine.host, "systemctl start --no-block turnup-node");
     }
@@ -340,8 +348,10 @@ fn cluster_machines_die_and_come_back_as_the_hosts_that_they_were() {
     a_volume_of_another_is_refused(&site, &mut machines, &root, &facts);
     wait_until_ready(&site, &machines, &[0, 1], &[now(); 2], &mut Times::default());
     let deaths = on_host(&site, &machines[1].host, &format!("cat {FAILPOINT_LOG}; rm {FAILPOINT_LOG}"));
-    assert!(deaths.contains("mount /var/lib/etcd-disk: after\n"), "{deaths}");
-    say(&format!("turnup was killed on its way:\n{deaths}"));
+    say(&format!("turnup was killed on its way to the host:\n{deaths}"));
+    for effect in DEADLY {
+        assert!(deaths.contains(&format!("{effect}: after\n")), "{effect}");
+    }
     writer.wait_for_one_more();
     before.require_at(&site, &machines);
 
