@@ -165,19 +165,24 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
         return Ok(());
     }
     fetch::fetch_missing(&find_delivery(&boot)?.node_config, &boot.artifacts_url, out)?;
+    let may_become = place.is_some() && !was_ready && !has_operator_come()?;
     {
         let _turn = up::take_turn()?;
         // The operator may have delivered another one by ssh meanwhile, together with the files
         // that it needs.
-        up::run_alone(find_delivery(&boot)?, Trigger::Boot, out)?;
+        up::run_alone(find_delivery(&boot)?, if may_become { Trigger::Machine } else { Trigger::Boot }, out)?;
     }
     if boot.bootstrap_kubeconfig.is_some() {
         return join::finish(join::APPROVED);
     }
-    if !was_ready {
-        become_host(place, &boot.artifacts_url, out)?;
+    if !may_become || become_host(place, &boot.artifacts_url, out)? {
+        return Ok(());
     }
-    Ok(())
+    let _turn = up::take_turn()?;
+    if has_operator_come()? {
+        return Ok(());
+    }
+    up::run_alone(find_delivery(&boot)?, Trigger::Boot, out)
 }
 
 /// Makes a machine, which is ready and has no keys yet, the host that its volume of etcd belongs

@@ -78,6 +78,9 @@ pub(super) enum Trigger {
     /// The host has booted. What was brought to it since stays, because what a host begins with
     /// knows nothing of it; health takes other hosts, which may boot at the same time.
     Boot,
+    /// The same on a machine that may be told next which host it is: images that pods need once the
+    /// control plane works come after that.
+    Machine,
     /// The host's agent puts right what was applied last; the rest as at a boot.
     Agent,
 }
@@ -170,6 +173,7 @@ impl NodeSetup<'_> {
         match trigger {
             Trigger::Operator => self.import_beside(&later)?,
             Trigger::Boot | Trigger::Agent => self.import_images(&later)?,
+            Trigger::Machine => {}
         }
         self.remember()?;
         self.report(&NodeEvent::Done(self.changed.len()))

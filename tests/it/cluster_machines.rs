@@ -31,7 +31,7 @@ const FIRST: u8 = 10;
 const PORT: u16 = 8095;
 const COUNT: usize = 3;
 /// Where turnup is killed: after an eighth of its effects. Among them are these.
-const DEATHS: &str = "# only : after\\n# one in 8 from 440\\n";
+const DEATHS: &str = "# only : after\\n# one in 8 from 5524\\n";
 const DEADLY: [&str; 4] = [
     "mount /var/lib/etcd-disk",
     "file /var/lib/turnup/mounts.json",
