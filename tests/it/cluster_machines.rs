@@ -347,6 +347,9 @@ fn cluster_machines_die_and_come_back_as_the_hosts_that_they_were() {
     }
     a_volume_of_another_is_refused(&site, &mut machines, &root, &facts);
     wait_until_ready(&site, &machines, &[0, 1], &[now(); 2], &mut Times::default());
+    // Images of addons come after the API server.
+    let ends = "timeout 900 sh -c 'until systemctl is-active --quiet turnup-node; do sleep 1; done'";
+    site.in_host(&machines[1].host, ends);
     let deaths = on_host(&site, &machines[1].host, &format!("cat {FAILPOINT_LOG}; rm {FAILPOINT_LOG}"));
     say(&format!("turnup was killed on its way to the host:\n{deaths}"));
     for effect in DEADLY {
