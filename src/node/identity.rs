@@ -212,8 +212,8 @@ impl HostIdentity {
     }
 }
 
-/// A volume that was just attached is looked at by others, too; one that another machine has mounted
-/// must not be this one's.
+/// A volume that was just attached is looked at by others, too; one that another machine has
+/// mounted must not be this one's.
 fn used(device: &Device, what: &str) -> Error {
     let shown = device.path.display();
     Error::transient(format!("the volume {shown} cannot be looked at: on it is {what}"))

@@ -281,7 +281,7 @@ fn wait_until_ready(site: &Site, machines: &[Machine], numbers: &[usize], ended:
 }
 
 /// A machine that finds the volume of another one, whether that lives or not, has nothing of it and
-/// changes nothing on it. With its own it goes on by itself, also where turnup is killed on the way.
+/// changes nothing on it. With its own it goes on by itself, also where turnup is killed meanwhile.
 fn a_volume_of_another_is_refused(site: &Site, machines: &mut [Machine], root: &str, facts: &Value) {
     for number in [0, 1] {
         machines[number].kill(site);
@@ -303,7 +303,7 @@ fn a_volume_of_another_is_refused(site: &Site, machines: &mut [Machine], root: &
         site.in_host(&machine.host, &format!("systemctl stop turnup-node && rm {}", machine.device));
         machine.plug_in(site);
     }
-    // As where it was killed while it looked; and after some of its effects, one boot after the other.
+    // As where it was killed while it looked; and after some of its effects.
     let look = "/run/turnup-identity";
     site.in_host(&machines[0].host, &format!("mkdir -p {look} && mount -o ro {} {look}", machines[0].device));
     site.in_host(&machines[1].host, &format!("printf '{DEATHS}' >{FAILPOINT_LOG}"));

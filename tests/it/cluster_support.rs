@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -41,8 +40,6 @@ pub(crate) struct Site {
     pub(crate) env: BTreeMap<String, String>,
     /// A command that the program is started through.
     pub(crate) wrapper: Vec<String>,
-    /// How many commands were started.
-    runs: AtomicUsize,
     _turn: fs_err::File,
 }
 
@@ -85,8 +82,7 @@ impl Site {
         let turn = crate::take_turn();
         let dir = tmp.join(name);
         let scratch = PathBuf::from(format!("/tmp/turnup-it-{name}"));
-        let (env, runs) = (BTreeMap::new(), AtomicUsize::default());
-        let site = Self { dir, scratch, fakes: vec![], env, wrapper: vec![], runs, _turn: turn };
+        let site = Self { dir, scratch, fakes: vec![], env: BTreeMap::new(), wrapper: vec![], _turn: turn };
         // What a killed test left.
         site.remove_everything();
         fs_err::create_dir_all(&site.dir).unwrap();
@@ -144,9 +140,9 @@ impl Site {
 
     /// Starts turnup in a session of its own, by which processes left of it are found later.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
+        static RUNS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let file = |name: &str| self.scratch.join(name);
-        // Few run at the same time.
-        let run = self.runs.fetch_add(1, Ordering::Relaxed) % 8;
+        let run = RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 8;
         let (out, err) = (file(&format!("stdout-{run}")), file(&format!("stderr-{run}")));
         let mut words = self.wrapper.clone();
         words.push(env!("CARGO_BIN_EXE_turnup").to_owned());
