@@ -81,7 +81,7 @@ test-components: ## Tables of flags, fields and gates, and random configurations
 	cargo test --locked --all-features --lib -- --ignored own_fields_tests own_parse_tests random_tests --skip draw_the_sample
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 components_of_every_version
 test-cis: ## The automated items of the CIS benchmark on real hosts and on what is rendered; needs root
-	cargo test --locked --all-features --test it -- cis:: cis_rules::
+	cargo test --locked --all-features --test it -- --include-ignored cis:: cis_rules::
 test-settings: ## Settings where they act: components, hosts and addons on real hosts, files of every target; needs root
 	cargo test --locked --all-features --test it -- --include-ignored cluster_settings cluster_systems cluster_kernel cluster_places cluster_random user_data_boot cluster_addons cluster_assets config_reach config_poison
 test-upgrade: ## From one minor version of Kubernetes to the next, with drains and budgets, on real hosts; needs root
@@ -92,7 +92,7 @@ test-backup: ## Backups of etcd, stores for them, and the way back to one by han
 	cargo test --locked --all-features --lib -- --ignored backup::store backup::blob
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_backup
 test-heal: ## Lost members, hosts, machines and disks of the control plane, and what comes back by itself, on real hosts; needs root
-	cargo test --locked --all-features --test it -- --include-ignored --test-threads=1 cluster_disk cluster_members cluster_ha cluster_heal cluster_machines cluster_quota
+	cargo test --locked --all-features --test it -- --include-ignored --test-threads=1 cluster_disk cluster_dns cluster_members cluster_ha cluster_heal cluster_machines cluster_quota
 test-restore: ## The majority of etcd lost, all of it, and back on purpose, with kills, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_restore
 test-addons: ## Addons that are off by default, on real hosts; needs root

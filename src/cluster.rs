@@ -14,6 +14,7 @@ mod backup;
 mod catalog;
 mod control_plane;
 mod custom;
+mod dns;
 mod driver;
 mod firewall;
 mod host_system;
@@ -36,6 +37,7 @@ pub use backup::{BackupSettings, BlobSettings, S3Settings};
 pub use catalog::{Addon, Minor};
 pub use control_plane::{ControlPlaneSettings, Oidc, PodSecurity};
 pub use custom::ModuleSettings;
+pub use dns::DnsSettings;
 pub use driver::{Backend, DriverSettings, Program};
 pub use firewall::FirewallSettings;
 pub use host_system::HostSystemSettings;
@@ -136,6 +138,8 @@ pub struct ClusterSettings {
     /// How many hosts phase 2 works on at once, and for how long.
     pub limits: TimeLimits,
     pub update: UpdateSettings,
+    /// The names that hosts keep in a DNS zone; none where they keep none.
+    pub dns: Option<DnsSettings>,
     /// Where backups of etcd go; none where none are taken.
     pub backup: Option<BackupSettings>,
     /// The first and the last port of Services on nodes.
@@ -440,6 +444,7 @@ impl ClusterSettings {
             pki: PkiSettings::read(settings)?,
             limits: TimeLimits::read(settings)?,
             update: UpdateSettings::read(settings)?,
+            dns: DnsSettings::read(settings)?,
             backup: BackupSettings::read(settings)?,
             node_ports: (
                 settings.get_number("phase2.network.node_port_first")?,

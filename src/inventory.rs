@@ -16,10 +16,12 @@ use crate::error::{Class, Error, Result};
 pub mod system;
 pub mod volume;
 
+mod endpoint;
 mod listed_host;
 mod server_list;
 
 pub use crate::format::Taint;
+pub use endpoint::Endpoint;
 pub use listed_host::ListedHost;
 pub use server_list::{ApiServer, ServerList};
 pub use volume::Disk;
@@ -89,34 +91,6 @@ pub struct EtcdVolume {
     pub member: String,
     /// As the cloud's API calls it.
     pub id: String,
-}
-
-/// An address and a port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Endpoint {
-    /// A DNS name or an IP address.
-    pub host: String,
-    /// The TCP port.
-    pub port: u16,
-    /// Where nodes reach it, when that is not where clients do: an address or name inside of a
-    /// cloud's network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub internal_host: Option<String>,
-}
-
-impl Endpoint {
-    /// Where nodes and what runs on them reach it.
-    #[must_use]
-    pub fn host_for_nodes(&self) -> &str {
-        self.internal_host.as_deref().unwrap_or(&self.host)
-    }
-
-    /// The API's URL there.
-    #[must_use]
-    pub fn url_for_nodes(&self) -> String {
-        format!("https://{}:{}", self.host_for_nodes(), self.port)
-    }
 }
 
 /// One host.
@@ -329,6 +303,14 @@ impl Inventory {
         self.hosts.iter().filter(|host| host.role == Role::ControlPlane)
     }
 
+    /// What the balancer of each node leads to, where nodes have one.
+    #[must_use]
+    pub fn node_balancer(&self) -> Option<ServerList> {
+        let own = self.api.node_balancer_socket()?;
+        let hosts = self.control_planes().map(|host| (host.name.clone(), host.address));
+        Some(ServerList::new(own, hosts, self.api.port))
+    }
+
     /// Which machines the control plane is: with others it is another cluster, or has to be checked
     /// again.
     #[must_use]
@@ -399,6 +381,11 @@ impl Document for Inventory {
     fn check(&self, path: &str) -> Result<()> {
         if self.api.port == 0 {
             return Err(Error::config(format!("{path}: api needs a port")).hint("\"port\": 6443"));
+        }
+        if self.api.node_balancer && self.api.internal_host.is_some() {
+            let message =
+                format!("{path}: api has an internal_host, and nodes with a balancer of their own ask no host");
+            return Err(Error::config(message).hint("leave out api.internal_host or api.node_balancer"));
         }
         match self.control_planes().count() {
             0 => return Err(no_control_plane(path)),

@@ -114,7 +114,9 @@ impl TemplateValues<'_> {
             cluster_domain => &settings.cluster_domain,
             dns_address => dns_address.to_string(),
             api_host => self.api.host_for_nodes(),
-            api_port => self.api.port,
+            api_port => self.api.port_for_nodes(),
+            // Pods of the pod network do not come to a balancer of their node's.
+            node_balancer => self.api.node_balancer,
             kube_proxy_config => kube_proxy_config(settings)?,
             ..Value::from(Serde(&settings.addons))
         };

@@ -35,7 +35,7 @@ fn render_from(source: &TreeSource, change: impl FnOnce(&mut ClusterSettings)) -
 }
 
 fn render_with(source: &TreeSource, settings: &ClusterSettings, authorities: &str) -> Result<Vec<Rendered>> {
-    let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
+    let api = Endpoint::new("10.0.0.10".into(), 6443);
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
     TemplateValues { source, settings, api: &api, image: &image, authorities }.render()
 }

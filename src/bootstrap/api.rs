@@ -1,6 +1,7 @@
 //! The cluster's API through the real kubectl of the cluster's own version. The user can repeat
 //! every call.
 
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ pub use crate::cluster::KUBECONFIG;
 pub struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
+    /// The API server to ask in place of the kubeconfig's own.
+    server: Option<String>,
     /// What the kubeconfig's path leads to where that is no file of a disk.
     _held: Option<MemoryFile>,
     log: Option<PathBuf>,
@@ -28,7 +31,22 @@ pub struct Kubectl {
 /// kubeconfig.
 pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
     let program = cluster.resolved()?.path(&cluster.cache()?, "kubectl")?;
-    Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
+    Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)).reach(cluster))
+}
+
+/// Another control-plane host, where the kubeconfig names the first one and that is away: nothing
+/// leads clients to all of them then.
+fn find_other_server(cluster: &Cluster) -> Option<String> {
+    let inventory = cluster.find_inventory().ok().flatten().filter(|inventory| inventory.api.node_balancer)?;
+    let (own, port) = (inventory.api.host.parse::<IpAddr>().ok()?, inventory.api.port);
+    let hosts: Vec<IpAddr> = inventory.control_planes().map(|host| host.address).collect();
+    let answers =
+        |address: &IpAddr| TcpStream::connect_timeout(&SocketAddr::new(*address, port), Duration::from_secs(1)).is_ok();
+    if !hosts.contains(&own) || answers(&own) {
+        return None;
+    }
+    let other = hosts.into_iter().find(|address| *address != own && answers(address))?;
+    Some(format!("https://{other}:{port}"))
 }
 
 /// Whether a pod has come to its end and runs no more.
@@ -44,7 +62,13 @@ impl Kubectl {
     /// `program` is the artifact; `kubeconfig` the file to use.
     #[must_use]
     pub fn new(program: PathBuf, kubeconfig: PathBuf) -> Self {
-        Self { program, kubeconfig, _held: None, log: None, deadline: None }
+        Self { program, kubeconfig, server: None, _held: None, log: None, deadline: None }
+    }
+
+    /// Asks another control-plane host where the kubeconfig's own is away.
+    pub(super) fn reach(mut self, cluster: &Cluster) -> Self {
+        self.server = find_other_server(cluster);
+        self
     }
 
     /// With a kubeconfig that is gone with the last clone of this.
@@ -66,6 +90,7 @@ impl Kubectl {
     pub fn command<S: AsRef<str>>(&self, args: &[S]) -> Run {
         let run = Run::new(&self.program)
             .arg(format!("--kubeconfig={}", self.kubeconfig.display()))
+            .args(self.server.iter().map(|server| format!("--server={server}")))
             .arg("--request-timeout=20s")
             .args(args.iter().map(AsRef::as_ref))
             .dir("/")

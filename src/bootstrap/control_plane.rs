@@ -3,19 +3,19 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, ClusterSettings, Oidc, PodSecurity};
+use crate::cluster::{Cluster, ClusterSettings, DnsSettings, Oidc, PodSecurity};
 use crate::component::OverrideSubject;
 use crate::config::ComponentName;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::Host;
 use crate::inventory::{Endpoint, HEALTH_PORT};
 use crate::node::etcd_restore::MEMBER;
+use crate::node::layout;
 use crate::node::node_config::{Content, Directory, File, User};
 
 use super::component::{API_SERVER, COMPONENTS, CONTROLLER_MANAGER, Component, ETCD, Flags, SCHEDULER};
 use super::configuration::{self, Configuration};
 use super::etcd_members::Member;
-use super::healthcheck;
 use super::manifest::{PodProbe, StaticPod};
 
 /// Where etcd has its data on the host's own disk.
@@ -55,8 +55,8 @@ pub(super) fn directories(host: &Host, settings: &ClusterSettings) -> Vec<Direct
     // The root of a disk is made what it should be when it is mounted.
     let data = host.etcd_disk().is_none().then(|| directory(ETCD_DIR.into(), ETCD.user(settings)));
     let logs = directory(LOG_DIR.into(), API_SERVER.user(settings));
-    let health = healthcheck::DIRECTORIES.map(|path| Directory { path: path.into(), mode: 0o755, owner: 0 });
-    own.into_iter().chain(data).chain([logs]).chain(health).collect()
+    let health = Directory { path: layout::HEALTHCHECK.into(), mode: 0o755, owner: 0 };
+    own.into_iter().chain(data).chain([logs, health]).collect()
 }
 
 /// What the manifests are made from.
@@ -447,6 +447,7 @@ pub(super) fn api_names(settings: &ClusterSettings, api: &Endpoint, host: &Host)
     names.extend([host.name.clone(), host.address.to_string(), service.to_string(), "127.0.0.1".into()]);
     names.push(api.host.clone());
     names.extend(api.internal_host.iter().chain(&settings.extra_sans).cloned());
+    names.extend(settings.dns.iter().flat_map(DnsSettings::api_names));
     names.sort();
     names.dedup();
     Ok(names)

@@ -77,7 +77,7 @@ pub(super) fn kubectl_above_rbac(cluster: &Cluster, inventory: &Inventory) -> Re
     let issued = Pki::of(cluster).issue(user, &[MASTERS.to_owned()], MOMENT)?;
     let kubeconfig = render(cluster, inventory, user, &issued.certificate, &issued.key)?;
     let file = MemoryFile::new(kubeconfig.as_bytes()).context("cannot make a file in memory")?;
-    Ok(Kubectl::in_memory(cluster.resolved()?.path(&cluster.cache()?, "kubectl")?, file))
+    Ok(Kubectl::in_memory(cluster.resolved()?.path(&cluster.cache()?, "kubectl")?, file).reach(cluster))
 }
 
 /// Writes the administrator's kubeconfig with a certificate that has most of its life before it;

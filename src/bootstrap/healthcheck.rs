@@ -13,8 +13,6 @@ pub(super) const NAME: &str = "healthcheck";
 pub(super) const USER: &str = "turnup:healthcheck";
 /// The number of its user on the host. It serves unauthenticated clients, so it is not root.
 pub(super) const USER_ID: u32 = 3990;
-/// What that user has to get into: its own files, and turnup.
-pub(super) const DIRECTORIES: [&str; 3] = [layout::HEALTHCHECK, layout::INSTALLED, layout::BIN];
 
 /// Its user on the host.
 pub(super) fn system_user() -> User {

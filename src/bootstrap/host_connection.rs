@@ -14,7 +14,7 @@ use crate::exec::{Ssh, Stream};
 use crate::inventory::Host;
 use crate::node::facts::CLIENT_CERTIFICATE;
 use crate::node::layout::{KUBELET_CLIENT, TURNUP};
-use crate::node::node_config::FIREWALL_UNIT;
+use crate::node::node_config::{DNS_UNIT, FIREWALL_UNIT};
 use crate::node::up::Delivery;
 use crate::node::{Facts, NodeConfig, NodeEvent};
 use crate::phase::Cx;
@@ -119,6 +119,16 @@ impl<'a> HostConnection<'a> {
         };
         self.turnup().stream_with_stdin(&[TURNUP, "node", "up"], text, on_line)?;
         Ok(())
+    }
+
+    /// The host writes no names into a DNS zone any more.
+    pub(super) fn stop_dns(&self) -> Result<()> {
+        self.ssh.run(&["systemctl", "stop", DNS_UNIT]).map(drop)
+    }
+
+    /// Removes from there what the cluster has in its DNS zone.
+    pub(super) fn remove_dns_names(&self) -> Result<()> {
+        self.ssh.run(&[TURNUP, "node", "dns", "remove"]).map(drop)
     }
 
     /// Runs `turnup node backup` with these words there; what it says, as JSON.

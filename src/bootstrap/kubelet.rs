@@ -15,8 +15,8 @@ use crate::node::Facts;
 use crate::node::firewall;
 use crate::node::layout;
 use crate::node::node_config::{
-    AGENT_UNIT, API_UNIT, BACKUP_TIMER, CONTAINERD, CSR_APPROVER_UNIT, Content, FIREWALL_UNIT, File, HEALTHCHECK_UNIT,
-    MOUNTS_UNIT, PROXY_AUTHORITY, TRUST_UNIT, Unit,
+    AGENT_UNIT, API_UNIT, BACKUP_TIMER, BALANCER_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content, DNS_UNIT, FIREWALL_UNIT,
+    File, HEALTHCHECK_UNIT, MOUNTS_UNIT, PROXY_AUTHORITY, TRUST_UNIT, Unit,
 };
 
 use super::assets::unit_word;
@@ -42,6 +42,8 @@ pub(super) struct Agents<'a> {
     pub(super) mounts: Vec<String>,
     /// The address of all API servers, where this host is to reach its own.
     pub(super) api_here: Option<Ipv4Addr>,
+    /// Whether it reaches all API servers by a balancer of its own.
+    pub(super) has_balancer: bool,
     /// The flags of the CSR approver, on hosts that have it.
     pub(super) approver: Option<Vec<String>>,
     /// Whether pods of users must stay off this node.
@@ -223,6 +225,8 @@ impl Agents<'_> {
             mounts_unit => MOUNTS_UNIT,
             api_here => self.api_here.map(|address| address.to_string()),
             api_port => self.settings().api_port,
+            api_servers => layout::API_SERVERS,
+            dns => layout::DNS,
             version => self.cluster.version(),
             approver => self.approver.clone().unwrap_or_default(),
             healthcheck => healthcheck::flags(self.target.address, self.settings().api_port),
@@ -273,8 +277,15 @@ impl Agents<'_> {
         if self.api_here.is_some() {
             units.push(unit(API_UNIT, &[])?);
         }
+        if self.has_balancer {
+            units.push(unit(BALANCER_UNIT, &[])?);
+        }
         if self.target.role == Role::ControlPlane {
             units.push(unit(HEALTHCHECK_UNIT, &[])?);
+        }
+        // Before the first API server: a name that does not exist is remembered.
+        if self.target.role == Role::ControlPlane && self.settings().dns.is_some() {
+            units.push(unit(DNS_UNIT, &[layout::DNS])?);
         }
         units.push(unit("kubelet.service", &kubelet)?);
         if self.backup().is_some() {

@@ -12,7 +12,7 @@ use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::{Cluster, find_document};
 use crate::component::{OVERRIDES, OverrideScope, did_you_mean};
 use crate::config::ComponentName;
-use crate::document::Found;
+use crate::document::{self, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
@@ -29,6 +29,7 @@ use super::configuration;
 use super::contents::{ComponentFiles, Contents, SecretTexts};
 use super::control_plane::{self, ControlPlane};
 use super::csr_approver::{self, Policy};
+use super::dns;
 use super::etcd_members::Members;
 use super::firewall::Neighbors;
 use super::groups;
@@ -150,6 +151,7 @@ impl NodeConfigs<'_> {
         }
         let mut all = machine.files;
         all.extend(files.list);
+        all.extend(builder.api_servers_file()?);
         all.extend(builder.firewall_file()?);
         let mut dirs = machine.directories;
         dirs.extend(node_directories(&self.cluster.settings));
@@ -176,6 +178,7 @@ impl NodeConfigs<'_> {
     fn builder<'b>(&'b self, target: NodeTarget<'b>, facts: &'b Facts) -> Result<NodeConfigBuilder<'b>> {
         let has_workers = groups::has_workers(self.cluster, self.inventory);
         let api_here = self.find_api_here(target.role);
+        let api_servers = self.inventory.node_balancer();
         let assets = Assets::find(self.cluster, &target)?;
         self.require_known_scopes()?;
         let approver = Policy::find(target.role, self.cluster, self.inventory)?;
@@ -189,6 +192,7 @@ impl NodeConfigs<'_> {
             facts,
             has_workers,
             api_here,
+            api_servers,
             assets,
             neighbors,
             api_host,
@@ -225,7 +229,8 @@ impl NodeConfigs<'_> {
     /// lead a host back to itself.
     fn find_api_here(&self, role: Role) -> Option<Ipv4Addr> {
         let is_one_of_several = role == Role::ControlPlane && self.inventory.control_planes().count() > 1;
-        self.inventory.api.host_for_nodes().parse().ok().filter(|_| is_one_of_several)
+        let api = &self.inventory.api;
+        api.host_for_nodes().parse().ok().filter(|_| is_one_of_several && !api.node_balancer)
     }
 
     fn reference(&self, image: &str) -> Result<String> {
@@ -296,10 +301,20 @@ impl NodeConfigs<'_> {
         files.public(layout::HEALTHCHECK_CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
         files.key(layout::HEALTHCHECK_KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
         self.root_kubeconfigs(host, files)?;
+        self.dns_file(files)?;
         self.backup_service(files)?;
         let readable: Vec<File> = files.list.iter().chain(machine).cloned().collect();
         for pod in control_plane.static_pods(&readable)? {
             files.yaml(&pod.path(), pod.manifest());
+        }
+        Ok(())
+    }
+
+    /// The names that the host keeps in a DNS zone.
+    fn dns_file(&self, files: &mut Contents<'_>) -> Result<()> {
+        if let Some(config) = dns::config(self.cluster, self.inventory)? {
+            let text = document::render(layout::DNS, &config)?;
+            files.secret(layout::DNS, "dns", text, 0);
         }
         Ok(())
     }
@@ -438,6 +453,10 @@ fn encryption_configuration(
 #[cfg(test)]
 #[path = "node_config_tests.rs"]
 pub(super) mod tests;
+
+#[cfg(test)]
+#[path = "balancer_tests.rs"]
+mod balancer_tests;
 
 #[cfg(test)]
 #[path = "credential_tests.rs"]

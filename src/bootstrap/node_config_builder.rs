@@ -10,8 +10,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::{Addon, Cluster, ClusterSettings, ECR_PROVIDER};
+use crate::document;
 use crate::error::Result;
-use crate::inventory::{Disk, Host, Role};
+use crate::inventory::{Disk, Host, Role, ServerList};
 use crate::node::Facts;
 use crate::node::boot_config::Placeholder;
 use crate::node::layout;
@@ -44,6 +45,8 @@ pub(super) struct NodeConfigBuilder<'a> {
     pub(super) has_workers: bool,
     /// The address of all API servers, where the host is to reach its own.
     pub(super) api_here: Option<Ipv4Addr>,
+    /// The API servers that its balancer leads to, where it has one.
+    pub(super) api_servers: Option<ServerList>,
     /// The user's own files and programs for the host.
     pub(super) assets: Assets,
     /// The other hosts, as far as they are known.
@@ -93,7 +96,7 @@ impl<'a> NodeConfigBuilder<'a> {
             role: self.target.role,
             kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
             blobs: blobs.map(Into::into).collect(),
-            ports: self.target.role.ports(self.cluster.settings.api_port),
+            ports: self.ports(),
             users: Vec::new(),
             // A container's kernel is the machine's around it, which the doctor has looked at.
             modules: if self.facts.container { Vec::new() } else { self.modules() },
@@ -112,6 +115,19 @@ impl<'a> NodeConfigBuilder<'a> {
             units: units[..count_early(units)].to_vec(),
             health: Vec::new(),
         })
+    }
+
+    fn ports(&self) -> Vec<u16> {
+        let balancer = self.api_servers.as_ref().map(|list| list.port);
+        self.target.role.ports(self.cluster.settings.api_port).into_iter().chain(balancer).collect()
+    }
+
+    /// What its balancer leads to, where it has one.
+    pub(super) fn api_servers_file(&self) -> Result<Option<File>> {
+        let Some(list) = &self.api_servers else { return Ok(None) };
+        let text = document::render(layout::API_SERVERS, list)?;
+        // Its reader is no user of the host.
+        Ok(Some(text_file(layout::API_SERVERS, 0o644, text)))
     }
 
     /// A template without a variable.
@@ -150,6 +166,7 @@ impl<'a> NodeConfigBuilder<'a> {
         let mut files = machine.files;
         files.push(text_file(layout::CA, 0o644, authority.to_owned()));
         files.extend(agents.kubelet_files()?);
+        files.extend(self.api_servers_file()?);
         files.extend(self.firewall_file()?);
         let mut directories = machine.directories;
         directories.extend(node_directories(&self.cluster.settings));
@@ -166,6 +183,7 @@ impl<'a> NodeConfigBuilder<'a> {
             pause: self.artifacts.reference("pause")?,
             mounts: self.etcd_disk().map(|_| ETCD_DISK.to_owned()).into_iter().collect(),
             api_here: self.api_here,
+            has_balancer: self.api_servers.is_some(),
             approver: self.approver.as_ref().map(Policy::flags),
             tainted: self.target.role == Role::ControlPlane
                 && self.has_workers
@@ -274,7 +292,14 @@ fn text_file(path: &str, mode: u32, text: String) -> File {
 
 fn machine_directories() -> Vec<Directory> {
     let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
-    vec![directory("/etc/cni/net.d", 0o755), directory("/opt/cni/bin", 0o755), directory("/var/lib/turnup", 0o700)]
+    vec![
+        directory("/etc/cni/net.d", 0o755),
+        directory("/opt/cni/bin", 0o755),
+        directory("/var/lib/turnup", 0o700),
+        // Units without rights run turnup from there, whatever umask made it.
+        directory(layout::INSTALLED, 0o755),
+        directory(layout::BIN, 0o755),
+    ]
 }
 
 /// What kubelet needs on any node.

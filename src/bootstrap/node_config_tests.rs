@@ -11,7 +11,7 @@ use super::super::usual_facts::usual_facts;
 use super::*;
 use crate::artifacts::{Lock, ResolvedArtifacts, Sources};
 use crate::config::{Settings, TreeSource};
-use crate::node::node_config::{AGENT_UNIT, API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
+use crate::node::node_config::{AGENT_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
 
 const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
@@ -178,36 +178,6 @@ fn a_disk_of_etcds_own_is_mounted_before_kubelet_and_nothing_else_changes() {
                 AGENT_UNIT
             ]
         );
-    });
-}
-
-#[test]
-fn each_of_several_control_plane_hosts_reaches_its_own_api_server() {
-    let names = |configs: &NodeConfigs<'_>, host: usize| {
-        let (node_config, _) = configs.node_config(&configs.inventory.hosts[host], &facts()).unwrap();
-        node_config.units
-    };
-    with_configs(&[], |configs| {
-        let alone = names(configs, 0);
-        assert!(!alone.iter().any(|unit| unit.name == API_UNIT), "the one host is the address");
-        let mut inventory = configs.inventory.clone();
-        inventory.hosts[1].role = Role::ControlPlane;
-        inventory.api.internal_host = Some("10.117.0.99".into());
-        let several = NodeConfigs { inventory: &inventory, ..*configs };
-        let pki = Pki::new(&several.cluster.store);
-        for leaf in several.leaves().unwrap() {
-            pki.ensure_leaf(&leaf).unwrap();
-        }
-        let units = names(&several, 0);
-        let order: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
-        assert_eq!(
-            order,
-            ["containerd.service", FIREWALL_UNIT, API_UNIT, HEALTHCHECK_UNIT, "kubelet.service", AGENT_UNIT]
-        );
-        insta::assert_snapshot!(units[2].text);
-        inventory.api.internal_host = Some("api.example.com".into());
-        let by_name = NodeConfigs { inventory: &inventory, ..*configs };
-        assert_eq!(names(&by_name, 0).len(), order.len() - 1);
     });
 }
 

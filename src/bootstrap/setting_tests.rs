@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 use super::api::Kubectl;
 use super::pki::{Authority, Leaf, Pki};
 use super::rolling_update::RollingUpdate;
-use super::{backup_store, steps, token};
+use super::{backup_store, dns, steps, token};
 use crate::change::{Change, Verb};
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
+use crate::inventory::Inventory;
 use crate::state::Store;
 
 pub(super) const INVENTORY: &str = r#"{
@@ -112,6 +113,40 @@ fn hosts_are_told_of_the_container_what_the_settings_say() {
         ("phase2.backup.azure.ca_file", "ca.crt", "authority", json!(authority)),
     ];
     each_reaches_its_field(told, &cases);
+}
+
+#[test]
+fn hosts_are_told_of_the_dns_zone_what_the_settings_say() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, key) in [("dns.key", "YQ=="), ("other.key", "Yg==")] {
+        fs_err::write(dir.path().join(name), format!("hmac-sha256:it-key:{key}\n")).unwrap();
+    }
+    let base =
+        [("phase2.dns.server", "192.0.2.53"), ("phase2.dns.zone", "example.com"), ("phase2.dns.key_file", "dns.key")];
+    let told = |changes: &[(&str, &str)]| {
+        let cluster = cluster(dir.path(), &[&base, changes].concat());
+        cluster.store.create_dir("pki").unwrap();
+        Pki::of(&cluster).ensure_authority(Authority::Etcd, "kubernetes").unwrap();
+        let mut inventory = Inventory::parse("", INVENTORY).unwrap();
+        inventory.hosts[0].external_address = Some([198, 51, 100, 1].into());
+        serde_json::to_value(dns::config(&cluster, &inventory).unwrap().unwrap()).unwrap()
+    };
+    let usual = told(&[]);
+    let names = |domain: &str| json!([{"name": format!("api.{domain}"), "is_external": true}, {"name": format!("api.internal.{domain}"), "is_external": false}]);
+    assert_eq!(usual["names"], names("kubernetes.example.com"));
+    assert_eq!(usual["external"], json!({"10.117.0.10": "198.51.100.1"}));
+    assert!(usual["owner"].as_str().unwrap().starts_with("turnup cluster=kubernetes id="), "{usual}");
+    let key = |secret: &str| json!({"name": "it-key", "algorithm": "hmac-sha256", "secret": secret});
+    assert_eq!(usual["key"], key("YQ=="));
+    let cases = [
+        ("phase2.dns.server", "ns1.example.com", "server", json!("ns1.example.com")),
+        ("phase2.dns.port", "5353", "port", json!(5353)),
+        ("phase2.dns.ttl", "7", "ttl", json!(7)),
+        ("phase2.dns.domain", "k8s.example.com", "names", names("k8s.example.com")),
+        ("phase2.dns.key_file", "other.key", "key", key("Yg==")),
+    ];
+    each_reaches_its_field(told, &cases);
+    assert_eq!(told(&[("phase2.dns.zone", "example.org")])["zone"], "example.org");
 }
 
 #[test]

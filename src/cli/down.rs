@@ -10,7 +10,7 @@ use crate::bootstrap::cloud_resources::{
     CloudResource, CloudResources, delete_cloud_resources, find_cloud_resources, record_orphans,
 };
 use crate::bootstrap::reset::{self, ResetOutcome};
-use crate::bootstrap::{give_up_etcd, user_kubeconfig};
+use crate::bootstrap::{give_up_etcd, remove_names, user_kubeconfig};
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Class, Context as _, Error, Result};
@@ -103,8 +103,10 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         if cloud_resources.has_answered {
             record_orphans(cluster, &left)?;
         }
-        local::delete_orphans(&orphans)?;
+        // While there are hosts that reach the DNS server.
         let mut kept = left;
+        kept.extend(remove_names(cluster)?);
+        local::delete_orphans(&orphans)?;
         if provision::has_made(cluster)? {
             give_up_etcd(cluster)?;
             kept.extend(provision::destroy(cluster, volumes, &session.context("down", TIMEOUT)?)?);

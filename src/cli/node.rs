@@ -12,7 +12,9 @@ use crate::bootstrap::{Policy, run_csr_approver, sign_credential};
 use crate::config::parse_duration;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Facts, NodeConfig, agent, balancer, boot_config, diff, down, healthcheck, join, layout, mounts, up};
+use crate::node::{
+    Facts, NodeConfig, agent, balancer, boot_config, diff, dns, down, healthcheck, join, layout, mounts, up,
+};
 
 use super::{Printer, node_backup, node_restore};
 
@@ -39,6 +41,9 @@ enum Command {
     /// Pass connections on to API servers that are ready, until stopped: what a unit does on the
     /// load balancer of a local cluster
     Balancer(Balancer),
+    /// Keep the names of the API server in a DNS zone as the live API servers are, until stopped:
+    /// what a unit does on control-plane hosts
+    Dns(Dns),
     /// Answer probes of the API server beside it, until stopped: what a unit does on control-plane
     /// hosts
     Healthcheck(Healthcheck),
@@ -127,6 +132,21 @@ struct Balancer {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+struct Dns {
+    /// The server, the zone, its key and the names
+    #[arg(long, value_name = "FILE", default_value = layout::DNS)]
+    config: PathBuf,
+    #[command(subcommand)]
+    command: Option<DnsCommand>,
+}
+
+#[derive(Clone, Copy, Debug, clap::Subcommand)]
+enum DnsCommand {
+    /// Remove the names that this cluster made
+    Remove,
+}
+
+#[derive(Clone, Debug, clap::Args)]
 struct Healthcheck {
     /// Where to answer; may be repeated
     #[arg(long, value_name = "ADDRESS:PORT", required = true)]
@@ -168,6 +188,10 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         Command::Balancer(ref args) => {
             let Balancer { config, status } = args.clone();
             balancer::run(&balancer::BalancerOptions { config, status }, &mut std::io::stdout().lock())
+        }
+        Command::Dns(Dns { ref config, command: None }) => dns::run(config, &mut std::io::stdout().lock()),
+        Command::Dns(Dns { ref config, command: Some(DnsCommand::Remove) }) => {
+            dns::remove_by(config, &mut std::io::stdout().lock())
         }
         Command::Agent { command: None, defragment_every } => {
             agent::run(defragment_every, &mut std::io::stdout().lock())

@@ -132,7 +132,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     groups::require_own_labels(&group.name, group.labels.keys())?;
     let lock = take_lock(&cluster.store, "turnup user-data", printer)?;
     let token = groups::admit(&cluster, &group)?;
-    let join = user_data::JoinParams { api_host: inventory.api.host_for_nodes(), token: &token };
+    let (api_host, api_servers) = (inventory.api.host_for_nodes(), inventory.node_balancer());
+    let join = user_data::JoinParams { api_host, token: &token, api_servers: api_servers.as_ref() };
     let text = user_data::render(&cluster, &cluster.resolved()?, &facts, &group, join)?;
     let file = form.file_of(&group.name);
     cluster.store.write_file(&file, text.as_bytes(), 0o600)?;

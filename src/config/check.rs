@@ -13,7 +13,9 @@ use super::problem::Problem;
 use super::relations::{Empty, NoticeOf, Only, Private, Zones, words};
 use super::schema::{Schema, TARGET, suggestion};
 use super::values::Values;
-use super::{addons, artifacts, assets, backup, components, host_system, hosts, limits, node_groups, ports, runtime};
+use super::{
+    addons, artifacts, assets, backup, components, dns, host_system, hosts, limits, node_groups, ports, runtime,
+};
 
 /// Everything that is wrong with the values themselves.
 #[must_use]
@@ -46,6 +48,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(find_removed_gates(&facts));
     problems.extend(host_system::check(&facts));
     problems.extend(backup::check(&facts));
+    problems.extend(dns::check(&facts));
     problems.extend(runtime::check(&facts));
     problems.extend(artifacts::check(&facts));
     problems.extend(limits::check(&facts));
@@ -317,12 +320,12 @@ fn check_hosts(facts: &Values<'_, '_>) -> Vec<Problem> {
     let (name, bastion) = ("phase1.baremetal.hosts", facts.text("phase1.ssh.bastion") == Some("existing"));
     let known_hosts = facts.text("phase1.ssh.known_hosts_file").is_some_and(|file| !file.is_empty());
     let api_host = facts.text("phase1.api.host").is_some_and(|host| !host.is_empty());
-    let around = hosts::HostChecks { known_hosts, bastion, api_host };
+    let around = hosts::HostChecks { known_hosts, bastion };
     let list = facts.text(name).unwrap_or_default();
     let mistakes = hosts::find_mistakes(list, around);
     let problems = mistakes.into_iter().map(|why| Problem::of(name, why));
-    let doubt = hosts::find_doubt(list);
-    problems.chain(doubt.map(|why| Problem::notice(format!("{name}: {why}")).about(name))).collect()
+    let doubts = hosts::find_doubts(list, api_host).into_iter();
+    problems.chain(doubts.map(|why| Problem::notice(format!("{name}: {why}")).about(name))).collect()
 }
 
 /// A bastion that has no name is nowhere.

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::format::Taint;
 
-/// What is missing where there are several control-plane hosts.
-const NO_API_HOST: &str = "several hosts have the role control-plane, and nothing leads to all of them; name the address or DNS name of a \
-                           load balancer before them in phase1.api.host";
+/// What is to be said where clients know one of several control-plane hosts.
+const ONE_API_HOST: &str = "several hosts have the role control-plane, and clients outside know the first one alone; name the address or DNS \
+                            name of a load balancer before them in phase1.api.host (nodes need none)";
 const ZONE: &str = "topology.kubernetes.io/zone";
 /// Labels that turnup or the kubelet decide.
 const RESERVED: [&str; 5] = [ZONE, "node-role.kubernetes.io/", "turnup.dev/", "kubernetes.io/", "beta.kubernetes.io/"];
@@ -23,8 +23,6 @@ pub(super) struct HostChecks {
     pub(super) known_hosts: bool,
     /// Whether all hosts are behind a bastion.
     pub(super) bastion: bool,
-    /// Whether the API server has an address of its own.
-    pub(super) api_host: bool,
 }
 
 /// Everything that is wrong with the list, each in one sentence.
@@ -37,7 +35,7 @@ pub(super) fn find_mistakes(text: &str, around: HostChecks) -> Vec<String> {
     for what in ["address", "host_key"] {
         mistakes.extend(find_twins(&hosts, what));
     }
-    mistakes.extend(judge_roles(&hosts, around));
+    mistakes.extend(judge_roles(&hosts));
     for host in &hosts {
         let name = field(host, "name");
         let judged = [
@@ -72,10 +70,9 @@ fn find_twins(hosts: &[Value], what: &str) -> Vec<String> {
     twins
 }
 
-fn judge_roles(hosts: &[Value], around: HostChecks) -> Option<String> {
+fn judge_roles(hosts: &[Value]) -> Option<String> {
     match count_control_planes(hosts) {
         0 => Some("no host has the role control-plane; give it to one".to_owned()),
-        2.. if !around.api_host => Some(NO_API_HOST.to_owned()),
         count => (count > MOST_CONTROL_PLANES).then(|| {
             format!("{count} hosts have the role control-plane; etcd is made for {MOST_CONTROL_PLANES} at most")
         }),
@@ -86,14 +83,16 @@ fn judge_roles(hosts: &[Value], around: HostChecks) -> Option<String> {
 pub const MOST_CONTROL_PLANES: usize = 7;
 
 /// What is to be said of a list that is right: an even number of control-plane hosts is what is
-/// left when one of them has died.
-pub(super) fn find_doubt(text: &str) -> Option<String> {
+/// left when one of them has died. `has_api_host` where the API server has an address of its own.
+pub(super) fn find_doubts(text: &str, has_api_host: bool) -> Vec<String> {
     let hosts: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     let count = count_control_planes(&hosts);
-    let fewer = count.checked_sub(1).filter(|_| count.is_multiple_of(2))?;
-    Some(format!(
-        "{count} hosts with the role control-plane survive no more losses than {fewer}: etcd needs a majority"
-    ))
+    let fewer = count.checked_sub(1).filter(|_| count.is_multiple_of(2));
+    let even = fewer.map(|fewer| {
+        format!("{count} hosts with the role control-plane survive no more losses than {fewer}: etcd needs a majority")
+    });
+    let one = (count > 1 && !has_api_host).then(|| ONE_API_HOST.to_owned());
+    even.into_iter().chain(one).collect()
 }
 
 fn count_control_planes(hosts: &[Value]) -> usize {
@@ -184,7 +183,7 @@ mod tests {
     fn a_good_list_has_no_mistakes() {
         let none: Vec<String> = Vec::new();
         assert_eq!(mistakes(|_| {}, HostChecks::default()), none);
-        let known = HostChecks { known_hosts: true, bastion: true, api_host: false };
+        let known = HostChecks { known_hosts: true, bastion: true };
         let rich = |hosts: &mut Value| {
             hosts[0]["ssh_jump"] = json!("none");
             hosts[0]["etcd_device"] = json!("/dev/disk/by-id/nvme-eui.01");
@@ -200,7 +199,7 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_said() {
         type SettingChange = fn(&mut Value);
-        let cases: [(SettingChange, &str); 12] = [
+        let cases: [(SettingChange, &str); 11] = [
             (|hosts| hosts[2]["address"] = json!("192.0.2.11"), "m1 and w2 have the same address, 192.0.2.11"),
             (
                 |hosts| {
@@ -210,7 +209,6 @@ mod tests {
                 "w1 and w2 have the same host_key",
             ),
             (|hosts| hosts[0]["role"] = json!("worker"), "no host has the role control-plane"),
-            (|hosts| hosts[1]["role"] = json!("control-plane"), "nothing leads to all of them; name"),
             (|hosts| hosts[1]["host_key"] = Value::Null, "w1: it has no host_key, and phase1.ssh.known_hosts_file"),
             (|hosts| hosts[1]["ssh_jump"] = json!("w1"), "w1: ssh_jump names the host itself"),
             (|hosts| hosts[1]["ssh_jump"] = json!("door"), "the host key of door (ssh_jump) is unknown"),
@@ -236,5 +234,18 @@ mod tests {
         let behind =
             mistakes(|hosts| hosts[1]["ssh_jump"] = json!("m1"), HostChecks { bastion: true, ..HostChecks::default() });
         assert!(behind[0].contains("m1 is itself behind another host"), "{behind:?}");
+    }
+
+    #[test]
+    fn control_planes_that_are_even_or_known_by_one_address_are_doubted() {
+        let list = |count: usize| json!(vec![json!({"role": "control-plane"}); count]).to_string();
+        for (count, has_api_host, expected) in
+            [(1, false, ""), (3, true, ""), (3, false, "clients"), (2, true, "2 hosts"), (2, false, "2 hosts clients")]
+        {
+            let doubts = find_doubts(&list(count), has_api_host);
+            let words: Vec<&str> = expected.split_whitespace().filter(|word| *word != "hosts").collect();
+            assert_eq!(doubts.len(), words.len(), "{count}, {has_api_host}: {doubts:?}");
+            assert!(words.iter().all(|word| doubts.iter().any(|doubt| doubt.contains(word))), "{doubts:?}");
+        }
     }
 }

@@ -25,6 +25,7 @@ mod backup;
 mod check;
 mod components;
 mod destination;
+mod dns;
 mod explain;
 mod export;
 mod field_help;

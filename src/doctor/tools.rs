@@ -81,6 +81,9 @@ const NEEDS: &[Need] = &[
     need("bison", By::Tests, FindingLevel::Missing, KERNEL),
     need("xz", By::Tests, FindingLevel::Missing, "unpacks Linux's trees for the project's tests"),
     need("pip3", By::Tests, FindingLevel::Missing, "pytest and kconfiglib for the project's tests"),
+    need("named", By::Tests, FindingLevel::Missing, "the project's tests of DNS updates"),
+    need("knotd", By::Tests, FindingLevel::Missing, "the project's tests of DNS updates"),
+    need("dig", By::Tests, FindingLevel::Missing, "the project's tests of DNS updates"),
     need("tmux", By::Tests, FindingLevel::Missing, "the wizard in a terminal, for the project's tests"),
     need("valgrind", By::Tests, FindingLevel::Missing, "the project's benches count instructions"),
 ];

@@ -62,6 +62,9 @@ pub const TOOLS: &[Tool] = &[
     tool("bison", "bison", "bison", &["--version"]),
     tool("xz", "xz-utils", "xz", &["--version"]),
     tool("pip3", "python3-pip", "python3-pip", &["--version"]),
+    tool("named", "bind9", "bind", &["-v"]),
+    tool("knotd", "knot", "knot", &["--version"]),
+    tool("dig", "bind9-dnsutils", "bind-utils", &["-v"]),
     tool("tmux", "tmux", "tmux", &["-V"]),
     tool("valgrind", "valgrind", "valgrind", &["--version"]),
 ];

@@ -255,7 +255,7 @@ fn imagined_inventory(cluster: &Cluster) -> Inventory {
         etcd_volume: None,
     };
     let hosts = vec![host("control-plane-0", Role::ControlPlane, 1), host("worker-0", Role::Worker, 2)];
-    let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port, internal_host: None };
+    let api = Endpoint::new(hosts[0].address.to_string(), cluster.settings.api_port);
     Inventory::of_hosts(&cluster.settings.name, &cluster.settings.target, api, hosts)
 }
 

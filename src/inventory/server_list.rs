@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Document, Fields};
 use crate::error::{Class, Error, Result};
 
+use super::HEALTH_PORT;
+
 /// Where a load balancer listens, and the API servers behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,6 +41,15 @@ pub struct ApiServer {
     pub health_port: Option<u16>,
 }
 
+impl ServerList {
+    /// A load balancer at this place before the API servers of these hosts, all at one port.
+    pub fn new(own: SocketAddr, hosts: impl Iterator<Item = (String, IpAddr)>, api_port: u16) -> Self {
+        let servers =
+            hosts.map(|(name, address)| ApiServer { name, address, port: api_port, health_port: Some(HEALTH_PORT) });
+        Self { schema: Self::SCHEMA.into(), address: own.ip(), port: own.port(), servers: servers.collect() }
+    }
+}
+
 impl ApiServer {
     /// Where connections for it go.
     #[must_use]
@@ -50,7 +61,7 @@ impl ApiServer {
 impl Document for ServerList {
     const SCHEMA: &'static str = "turnup.balancer/1";
     const WHAT: &'static str = "the list of API servers of a load balancer";
-    const REMEDY: &'static str = "turnup provision";
+    const REMEDY: &'static str = "turnup up";
     const CLASS: Class = Class::Config;
 
     fn fields() -> Fields {

@@ -18,7 +18,13 @@ pub(crate) const ETCDCTL: &str = "/opt/turnup/bin/etcdctl";
 pub(crate) const ETCDUTL: &str = "/opt/turnup/bin/etcdutl";
 /// Where the member of etcd of a control-plane host answers that host.
 pub(crate) const ETCD_ENDPOINT: &str = "https://127.0.0.1:2379";
-/// With what etcdctl is believed there: the certificate of the member itself.
+/// The authority of its certificate.
+pub(crate) const ETCD_AUTHORITY: &str = "/etc/kubernetes/etcd/ca.crt";
+/// The certificate of the member itself, by which clients on the host are believed.
+pub(crate) const ETCD_CERTIFICATE: &str = "/etc/kubernetes/etcd/server.crt";
+/// Its key.
+pub(crate) const ETCD_KEY: &str = "/etc/kubernetes/etcd/server.key";
+/// The same for etcdctl.
 pub(crate) const ETCD_CLIENT: [&str; 3] = [
     "--cacert=/etc/kubernetes/etcd/ca.crt",
     "--cert=/etc/kubernetes/etcd/server.crt",
@@ -56,6 +62,10 @@ pub(crate) const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
 pub(crate) const SCHEDULER_CONFIG: &str = "/etc/kubernetes/kube-scheduler/scheduler.yaml";
 /// The kubeconfig of kubelet.
 pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
+/// The API servers before which the balancer of a node is.
+pub(crate) const API_SERVERS: &str = "/etc/kubernetes/api-servers.json";
+/// The names that a control-plane host keeps in a DNS zone, with the key of that.
+pub(crate) const DNS: &str = "/etc/kubernetes/dns.json";
 /// The kubeconfig with the join token, which a worker's first start uses.
 pub(crate) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 

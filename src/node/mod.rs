@@ -16,6 +16,7 @@ pub(crate) mod boot_config;
 pub(crate) mod diff;
 mod digests;
 mod disk;
+pub(crate) mod dns;
 pub(crate) mod down;
 pub(crate) mod etcd_answers;
 mod etcd_joiner;

@@ -27,6 +27,10 @@ pub(crate) const AGENT_UNIT: &str = "turnup-agent.service";
 /// The unit with which one of several control-plane hosts reaches its own API server at the address
 /// of all of them.
 pub(crate) const API_UNIT: &str = "turnup-api.service";
+/// The unit by which a node reaches all API servers.
+pub(crate) const BALANCER_UNIT: &str = "turnup-balancer.service";
+/// The unit that keeps the names of the API server in a DNS zone.
+pub(crate) const DNS_UNIT: &str = "turnup-dns.service";
 /// The unit with which a control-plane host approves requests of kubelets whose hosts join by
 /// themselves.
 pub(crate) const CSR_APPROVER_UNIT: &str = "turnup-csr-approver.service";

@@ -43,7 +43,10 @@ pub(super) fn write(cluster: &Cluster, changed: Option<&BTreeSet<String>>) -> Re
     for (host, role) in all.iter().filter_map(|host| Some((host, host.role?))) {
         hosts.push(planned(cluster, host, role, instance(host)?)?);
     }
-    let api = Endpoint { host: api_address(&all)?.to_string(), port: cluster.settings.api_port, internal_host: None };
+    let api = Endpoint {
+        node_balancer: cluster.settings.control_planes > 1,
+        ..Endpoint::new(api_address(&all)?.to_string(), cluster.settings.api_port)
+    };
     let (name, target) = (&cluster.settings.name, &cluster.settings.target);
     cluster.write_inventory(&Inventory::of_hosts(name, target, api, hosts))
 }

@@ -1,7 +1,7 @@
 //! What Terraform is given: the module, its variables and the descriptions of local hosts. Writes
 //! nothing and asks no host.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::json;
 
@@ -15,8 +15,8 @@ use super::local::{self, HostSpec, NetworkSpec, SERVERS};
 use super::planned_hosts::{PlannedHost, api_address, find_balancer, planned_hosts};
 use super::terraform::{self, BackendConfig, DIR, VARIABLES, pretty};
 use crate::cloud::{CONTROL_PLANE, Spec, Target};
-use crate::document::{self, Document as _};
-use crate::inventory::{ApiServer, HEALTH_PORT, Role, ServerList};
+use crate::document;
+use crate::inventory::{Role, ServerList};
 
 /// The variable of Terraform that holds secrets, apart from all others.
 pub const USER_DATA: &str = "provision/user-data.auto.tfvars.json";
@@ -183,12 +183,13 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
         files.push((spec_file(&host.name), text));
     }
     let api = api_address(&planned_hosts)?;
-    if find_balancer(&planned_hosts).is_some() {
+    let several = find_balancer(&planned_hosts).is_some();
+    if several {
         files.push((server_list_file(), server_list(cluster, api, &planned_hosts)?));
     }
     let variables = json!({"cluster": {
         "name": cluster.settings.name,
-        "api": {"host": api, "port": cluster.settings.api_port},
+        "api": {"host": api, "port": cluster.settings.api_port, "node_balancer": several},
         "network": {
             "spec": cluster.store.path(format!("{DIR}/network.json")),
             "digest": Digest::of(pretty(&closed)?.as_bytes()),
@@ -209,14 +210,8 @@ fn server_list_file() -> String {
 fn server_list(cluster: &Cluster, address: Ipv4Addr, hosts: &[PlannedHost]) -> Result<String> {
     let port = cluster.settings.api_port;
     let control_planes = hosts.iter().filter(|host| host.role == Some(Role::ControlPlane));
-    let servers = control_planes.map(|host| ApiServer {
-        name: host.name.clone(),
-        address: host.address.into(),
-        port,
-        health_port: Some(HEALTH_PORT),
-    });
-    let list =
-        ServerList { schema: ServerList::SCHEMA.into(), address: address.into(), port, servers: servers.collect() };
+    let control_planes = control_planes.map(|host| (host.name.clone(), host.address.into()));
+    let list = ServerList::new(SocketAddr::new(address.into(), port), control_planes, port);
     document::render(&server_list_file(), &list)
 }
 

@@ -1,18 +1,18 @@
-//! Three control-plane hosts behind a load balancer, on real hosts that another directory lends:
-//! all at once, two of them lost and recreated, each changed in its turn, and down again.
+//! Three control-plane hosts without anything in front of them, on real hosts that another
+//! directory lends: all at once, one cut off, two of them lost and recreated, each changed in its
+//! turn, and down again. Their names are in the zone of a real DNS server.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::io::copy;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Output;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::cluster_reset::{ETCDCTL, assert_same, look, on_host, settle};
 use crate::cluster_support::{Site, say};
+use crate::dns_support::{DnsServer, KEY, Kind, SECRET, ZONE};
 
 /// The lent hosts behind the names of this cluster.
 const HOSTS: [(&str, &str); 4] =
@@ -20,37 +20,12 @@ const HOSTS: [(&str, &str); 4] =
 const SUBNET: &str = "10.123.64.0/24";
 /// This machine, as the hosts see it.
 const GATEWAY: &str = "10.123.64.1";
-const PORT: u16 = 6443;
-
-/// A minimal load balancer: each connection goes to the next server that accepts it.
-fn balance(servers: Vec<SocketAddr>) {
-    let listener = TcpListener::bind((GATEWAY, PORT)).unwrap();
-    let next = AtomicUsize::new(0);
-    std::thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            let first = next.fetch_add(1, Ordering::Relaxed);
-            let mut in_turn = servers.iter().cycle().skip(first % servers.len()).take(servers.len());
-            let server = in_turn.find_map(|address| TcpStream::connect_timeout(address, Duration::from_secs(1)).ok());
-            if let Some(server) = server {
-                pass(&client, &server);
-            }
-        }
-    });
-}
-
-fn pass(client: &TcpStream, server: &TcpStream) {
-    for (from, to) in [(client, server), (server, client)] {
-        let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-        std::thread::spawn(move || {
-            copy(&mut from, &mut to).ok();
-            to.shutdown(Shutdown::Write).ok();
-        });
-    }
-}
-
-fn prepare() -> Option<(Site, Value)> {
+fn prepare() -> Option<(Site, Value, DnsServer)> {
     let site = Site::of_cluster("three", SUBNET, 3)?;
-    site.ok(&["config", "set", &format!("phase1.local.open_ports={PORT}")]);
+    // The hosts reach this machine once their network is there.
+    site.ok(&["provision"]);
+    let dns = DnsServer::start(Kind::Bind, GATEWAY.parse().unwrap());
+    site.ok(&["config", "set", &format!("phase1.local.open_ports={}", dns.address.port())]);
     site.ok(&["provision"]);
     settle(&site);
     let lent = site.hosts();
@@ -60,9 +35,7 @@ fn prepare() -> Option<(Site, Value)> {
         json!({"name": name, "address": field(host, "/address"), "role": role, "host_key": field(host, "/ssh/host_key")})
     };
     let list = HOSTS.iter().map(listed).collect();
-    let address = |host: &str| SocketAddr::new(field(host, "/address").parse().unwrap(), PORT);
-    balance(HOSTS[..3].iter().map(|(_, host)| address(host)).collect());
-    Some((site, list))
+    Some((site, list, dns))
 }
 
 fn kubectl(site: &Site, args: &[&str]) -> Output {
@@ -90,14 +63,77 @@ fn three() -> Vec<(String, bool)> {
     ["m1", "m2", "m3"].map(|name| (name.to_owned(), true)).into()
 }
 
-/// Each control-plane host asks its own API server at the balancer's address; the worker asks the
-/// balancer.
-fn each_asks_its_own(site: &Site) {
+/// A worker reaches the API servers by its own balancer, a control-plane host's kubelet the one
+/// beside it.
+fn each_has_its_balancer(site: &Site) {
     for (name, host) in HOSTS {
-        let counted = on_host(site, host, "nft list table ip turnup-api 2>/dev/null || true");
-        let packets = counted.split("counter packets ").nth(1).and_then(|rest| rest.split(' ').next());
-        let packets = packets.map(|packets| packets.parse::<u32>().unwrap());
-        assert_eq!(packets.is_some_and(|packets| packets > 0), name != "w1", "{name}: {counted}");
+        on_host(site, host, "systemctl is-active --quiet turnup-balancer");
+        let port = if name == "w1" { 3992 } else { 6443 };
+        on_host(site, host, &format!("grep -q https://127.0.0.1:{port} /etc/kubernetes/kubelet.conf"));
+    }
+    let proxied = kubectl_ok(site, &["get", "configmaps", "--namespace=kube-system", "--output=yaml"]);
+    assert!(proxied.contains("https://127.0.0.1:3992"), "kube-proxy: {proxied}");
+}
+
+/// The first host, which the kubeconfig names, is cut off without a word, longer than Kubernetes
+/// waits for a node: workers go on, and so does turnup.
+fn the_first_is_cut_off(site: &Site, list: &Value, dns: &DnsServer) {
+    let (first, third) = (HOSTS[0].1, format!("--server=https://{}:6443", list[2]["address"].as_str().unwrap()));
+    let elsewhere = |args: &[&str]| kubectl(site, &[&[third.as_str(), "--request-timeout=2s"], args].concat());
+    let ready = "--output=jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
+    let heartbeat = ["get", "lease", "w1", "--namespace=kube-node-lease", "--output=jsonpath={.spec.renewTime}"];
+    let said = |args: &[&str]| String::from_utf8(elsewhere(args).stdout).unwrap();
+    site.in_host(first, "ip link set host0 down");
+    let since = Instant::now();
+    while !elsewhere(&["create", "configmap", "meanwhile"]).status.success() {
+        assert!(since.elapsed() < OUTAGE, "writes did not go on");
+    }
+    say(&format!("cut off: writes go on after {:.1} s", since.elapsed().as_secs_f64()));
+    wait_for_names(dns, list, &[1, 2]);
+    say(&format!("its name is without it after {:.1} s", since.elapsed().as_secs_f64()));
+    let before = said(&heartbeat);
+    let (mut looks, mut unready) = (0, 0);
+    while since.elapsed() < Duration::from_secs(80) {
+        let status = said(&["get", "node", "w1", ready]);
+        (looks, unready) = (looks + 1, unready + u32::from(status == "False" || status == "Unknown"));
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    assert_eq!((unready, looks > 5), (0, true), "of {looks} looks {unready} found the worker not ready");
+    assert_ne!(before, said(&heartbeat), "its kubelet goes on");
+    assert!(site.lent(0, &["addons", "list"]).out.contains("flannel"), "turnup asks another host");
+    site.in_host(first, &format!("ip link set host0 up && ip route add default via {GATEWAY} dev host0"));
+    timed("it is back", || {
+        kubectl_ok(site, &[third.as_str(), "wait", "--for=condition=Ready", "node/m1", "--timeout=300s"])
+    });
+}
+
+/// The hosts are to keep names on this server.
+fn set_names(site: &Site, dns: &DnsServer) {
+    let file = site.dir.join("dns.key");
+    fs_err::write(&file, format!("hmac-sha256:{KEY}:{SECRET}\n")).unwrap();
+    fs_err::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let (port, file) = (dns.address.port(), file.display());
+    let set = [
+        format!("phase2.dns.server={GATEWAY}"),
+        format!("phase2.dns.port={port}"),
+        format!("phase2.dns.zone={ZONE}"),
+        format!("phase2.dns.domain=it.{ZONE}"),
+        format!("phase2.dns.key_file={file}"),
+    ];
+    site.lent(0, &["config", "set"].into_iter().chain(set.iter().map(String::as_str)).collect::<Vec<_>>());
+}
+
+/// Both names lead to these of the listed hosts.
+#[track_caller]
+fn wait_for_names(dns: &DnsServer, list: &Value, hosts: &[usize]) {
+    let mut expected: Vec<&str> = hosts.iter().map(|at| list[at]["address"].as_str().unwrap()).collect();
+    expected.sort_unstable();
+    for name in ["api.it.example.test", "api.internal.it.example.test"] {
+        let since = Instant::now();
+        while dns.dig(name, "A") != expected {
+            assert!(since.elapsed() < Duration::from_mins(2), "{name}: {:?}", dns.dig(name, "A"));
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
 }
 
@@ -167,19 +203,22 @@ fn without_a_dead_one(site: &Site, list: &Value) {
 #[test]
 #[ignore = "some minutes: make test-heal"]
 fn three_control_planes_survive_lost_members() {
-    let Some((site, list)) = prepare() else { return };
+    let Some((site, list, dns)) = prepare() else { return };
     let before = look(&site, HOSTS[1].1);
     let hosts = format!("phase1.baremetal.hosts={list}");
     let key = format!("phase1.ssh.private_key_file={}", site.path("ssh/id_ed25519").display());
     let set = ["config", "set", "phase1.cloud_provider=baremetal", "phase1.cluster_name=three", &key, &hosts];
-    site.lent(0, &[&set[..], &["phase1.api.host=10.123.64.1", "phase2.network.flannel_backend=vxlan"]].concat());
+    site.lent(0, &[&set[..], &["phase2.network.flannel_backend=vxlan"]].concat());
+    set_names(&site, &dns);
 
     timed("three control-plane hosts and a worker", || site.lent(0, &["up"]));
     assert_eq!(members(&site), three());
-    each_asks_its_own(&site);
+    each_has_its_balancer(&site);
+    wait_for_names(&dns, &list, &[0, 1, 2]);
     assert_eq!(site.lent(0, &["plan"]).out.trim(), "nothing to do");
     kubectl_ok(&site, &["create", "configmap", "kept", "--from-literal=word=kept"]);
 
+    the_first_is_cut_off(&site, &list, &dns);
     timed("two of them lost", || site.lent(0, &["reset", "m2", "m3", "--yes"]));
     assert_eq!(members(&site), [("m1".to_owned(), true)]);
     assert_same(&before, &look(&site, HOSTS[1].1), "m2 after reset");
@@ -205,6 +244,7 @@ fn three_control_planes_survive_lost_members() {
     assert_eq!(kubectl_ok(&site, &["get", "configmap", "kept", "--output=jsonpath={.data.word}"]), "kept");
 
     site.lent(0, &["down", "--yes"]);
+    assert!(dns.dig("api.it.example.test", "A").is_empty() && dns.dig("api.it.example.test", "TXT").is_empty());
     assert_same(&before, &look(&site, HOSTS[1].1), "m2 after down");
     site.ok(&["down", "--yes"]);
 }

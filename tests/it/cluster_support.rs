@@ -554,8 +554,10 @@ fn loop_devices() -> Vec<String> {
 
 /// All kernel settings that do not change by themselves.
 fn collect_sysctls(dir: &Path, found: &mut Vec<String>) {
-    const RESTLESS: [&str; 12] = [
+    const RESTLESS: [&str; 13] = [
         "/random/",
+        // Drawn when a program, such as a DNS server, wants it for the first time.
+        "/tcp_fastopen_key",
         "/fs/dentry-state",
         "/fs/file-nr",
         "/fs/inode-",

@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use turnup::artifacts::{Cache, Lock};
-
+use crate::artifacts_support::find_program;
 use crate::cli_support::TestEnv;
 use crate::skip::{has_program, skip};
 
@@ -46,24 +45,8 @@ impl Program {
     }
 }
 
-/// `OpenTofu`: on PATH, or among this user's artifacts. In CI, where nothing is left out, it is
-/// built.
-static TOFU: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let own = || {
-        let lock = Lock::embedded().unwrap();
-        let blob = Cache::locate()
-            .unwrap()
-            .blob_path(&lock.select(&lock.default).unwrap().binary("tofu").unwrap().pins[0].sha256);
-        if !blob.exists() && std::env::var_os("CI").is_some() {
-            #[expect(clippy::disallowed_methods, reason = "with all of the environment that builds need")]
-            let built =
-                Command::new(env!("CARGO_BIN_EXE_turnup")).args(["artifacts", "fetch", "tofu"]).output().unwrap();
-            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        }
-        blob.exists().then_some(blob)
-    };
-    which::which("tofu").ok().or_else(own)
-});
+/// `OpenTofu`: on PATH, or among this user's artifacts.
+static TOFU: LazyLock<Option<PathBuf>> = LazyLock::new(|| which::which("tofu").ok().or_else(|| find_program("tofu")));
 
 /// Does the same with Terraform and with `OpenTofu`, each where it is here.
 pub(crate) fn each_program(test: impl Fn(&Program)) {

@@ -40,6 +40,7 @@ mod cluster_cloud;
 #[cfg(feature = "failpoints")]
 mod cluster_crash;
 mod cluster_disk;
+mod cluster_dns;
 mod cluster_exporters;
 mod cluster_faults;
 mod cluster_firewall;
@@ -82,6 +83,8 @@ mod config_schema;
 mod crash_chain;
 #[cfg(feature = "failpoints")]
 mod crash_picture;
+mod dns_names;
+mod dns_support;
 mod documents;
 mod down_snapshots;
 mod driver_custom;

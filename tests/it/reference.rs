@@ -314,6 +314,17 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "phase2.backup.azure.credentials_file",
         ],
     ),
+    (
+        "file `/etc/kubernetes/dns.json` of control-plane hosts",
+        &[
+            "phase2.dns.server",
+            "phase2.dns.port",
+            "phase2.dns.zone",
+            "phase2.dns.domain",
+            "phase2.dns.key_file",
+            "phase2.dns.ttl",
+        ],
+    ),
     ("files in `/etc/kubernetes/manifests` of control-plane hosts", &["phase2.host.static_pods"]),
     (
         "certificates that turnup issues",

@@ -77,7 +77,7 @@ fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
         let (labels, taints, kube_reserved) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         let role = Role::Worker;
         let group = Group { name, role, name_prefix, labels, taints, max_pods: None, kube_reserved };
-        let join = user_data::JoinParams { api_host: "10.0.0.1", token: "abcdef.0123456789abcdef" };
+        let join = user_data::JoinParams { api_host: "10.0.0.1", token: "abcdef.0123456789abcdef", api_servers: None };
         let text = user_data::render(&cluster, &artifacts, &facts, &group, join).unwrap();
         let file = out.join(format!("{}-system", group.name));
         fs_err::write(&file, text.as_bytes()).unwrap();
@@ -99,7 +99,8 @@ fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
         let kube_reserved = BTreeMap::new();
         let group = Group { name, role, name_prefix, labels, taints, max_pods: Some(30), kube_reserved };
         let facts = user_data::image_facts();
-        let filled = user_data::JoinParams { api_host: "10.0.0.1", token: "abcdef.0123456789abcdef" };
+        let filled =
+            user_data::JoinParams { api_host: "10.0.0.1", token: "abcdef.0123456789abcdef", api_servers: None };
         for (end, join) in [("mark", user_data::JoinParams::PLACEHOLDERS), ("address", filled)] {
             let text = user_data::render(&cluster, &artifacts, &facts, &group, join).unwrap();
             let file = out.join(format!("{}-{end}", group.name));

@@ -24,7 +24,7 @@ use crate::cluster::user_data::{UserDataFormat, UserDataKind, UserDataPart};
 use crate::document::Document as _;
 use crate::error::{Context as _, Error, Result};
 use crate::input;
-use crate::inventory::{Inventory, Role};
+use crate::inventory::{Inventory, Role, ServerList};
 use crate::node::Facts;
 use crate::node::boot_config::{self, BootConfig, Expected, IdentityVolume, Placeholder};
 use crate::node::layout;
@@ -74,11 +74,13 @@ pub struct JoinParams<'a> {
     pub api_host: &'a str,
     /// The group's token, or [`JOIN_TOKEN`]; the control plane has none.
     pub token: &'a str,
+    /// The API servers that a balancer of their own leads to, where they have one.
+    pub api_servers: Option<&'a ServerList>,
 }
 
 impl JoinParams<'static> {
     /// Terraform fills both in.
-    pub const PLACEHOLDERS: Self = Self { api_host: API_HOST, token: JOIN_TOKEN };
+    pub const PLACEHOLDERS: Self = Self { api_host: API_HOST, token: JOIN_TOKEN, api_servers: None };
 }
 
 /// The user data of a group's hosts. `facts` are what their image is.
@@ -111,7 +113,7 @@ fn render_with(
     authority: &str,
 ) -> Result<Zeroizing<String>> {
     let settings = &cluster.settings.user_data;
-    let boot = boot_of(cluster, artifacts, facts, group, authority)?;
+    let boot = boot_of(cluster, artifacts, facts, group, authority, join.api_servers)?;
     let document = UserDataDocument {
         write_files: write_files(cluster, &boot, join)?,
         login: Login { user: cluster.settings.access.user.clone(), keys: cluster.authorized_keys()? },
@@ -182,6 +184,7 @@ fn boot_of(
     facts: &Facts,
     group: &Group,
     authority: &str,
+    api_servers: Option<&ServerList>,
 ) -> Result<BootConfig> {
     let marked = with_placeholders(facts);
     let target = NodeTarget::of_group(group);
@@ -196,6 +199,7 @@ fn boot_of(
         facts: &marked,
         has_workers: true,
         api_here: None,
+        api_servers: api_servers.cloned(),
         assets,
         neighbors: Neighbors::default(),
         api_host: API_HOST.to_owned(),
@@ -203,7 +207,8 @@ fn boot_of(
     };
     let (node_config, bootstrap_kubeconfig) = if group.role == Role::Worker {
         runtime::require_no_credentials(cluster, &group.name)?;
-        let server = format!("https://{API_HOST}:{}", cluster.settings.api_port);
+        let port = api_servers.map_or(cluster.settings.api_port, |list| list.port);
+        let server = format!("https://{API_HOST}:{port}");
         let identity = Identity::Token(JOIN_TOKEN);
         let text = kubeconfig::render(&cluster.settings.name, &server, authority, "bootstrap", &identity);
         (builder.worker(authority)?, Some(text))

@@ -51,7 +51,7 @@ pub(super) fn require_all(cluster: &Cluster, artifacts: &ResolvedArtifacts, cx: 
 fn find_wanted(cluster: &Cluster, artifacts: &ResolvedArtifacts) -> Result<BTreeMap<String, String>> {
     let mut wanted = BTreeMap::from([(cluster.version().to_owned(), "turnup".to_owned())]);
     for group in groups(cluster)? {
-        let node_config = boot_of(cluster, artifacts, &image_facts(), &group, "")?.node_config;
+        let node_config = boot_of(cluster, artifacts, &image_facts(), &group, "", None)?.node_config;
         wanted
             .extend(node_config.artifacts().map(|sha256| (sha256.to_owned(), node_config.name_of(sha256).to_owned())));
     }

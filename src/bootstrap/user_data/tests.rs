@@ -21,6 +21,7 @@ use crate::cluster::SSH_KEY;
 use crate::config::{Settings, TreeSource};
 use crate::document;
 use crate::http_server;
+use crate::node::node_config::Content;
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF admin@desk";
 
@@ -253,7 +254,7 @@ fn no_user_data_has_a_secret_but_a_workers_own_token_where_it_is_filled_in() {
                     None,
                     None,
                 );
-                let join = JoinParams { api_host: API_HOST, token };
+                let join = JoinParams { api_host: API_HOST, token, api_servers: None };
                 let document = render(&cluster, &artifacts, &image_facts(), group, join).unwrap();
                 let mut all = document.to_string() + &files_of(form, &document).into_values().collect::<String>();
                 all += &all.replace("\\n", "\n");
@@ -265,6 +266,31 @@ fn no_user_data_has_a_secret_but_a_workers_own_token_where_it_is_filled_in() {
             }
         }
     }
+}
+
+#[test]
+fn a_host_of_several_api_servers_reaches_them_by_its_own_balancer() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = cluster(dir.path(), UserDataFormat::Ignition);
+    let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+    let artifacts = ResolvedArtifacts::expected(&selection, &cluster.settings.sources, None, None);
+    let own = "127.0.0.1:3992".parse().unwrap();
+    let hosts = [("m1", [192, 0, 2, 1]), ("m2", [192, 0, 2, 2])];
+    let list = ServerList::new(own, hosts.into_iter().map(|(name, address)| (name.into(), address.into())), 6443);
+    let join = JoinParams { api_host: "127.0.0.1", token: "abcdef.0123456789abcdef", api_servers: Some(&list) };
+    let document = render(&cluster, &artifacts, &image_facts(), &group("pool", Role::Worker), join).unwrap();
+    let files = files_of(UserDataFormat::Ignition, &document);
+    assert_eq!(files[boot_config::API_FILE], "127.0.0.1\n");
+    let boot: BootConfig = serde_json::from_str(&files[boot_config::FILE]).unwrap();
+    assert!(boot.bootstrap_kubeconfig.unwrap().contains(&format!("https://{API_HOST}:3992")));
+    let units: Vec<&str> = boot.node_config.units.iter().map(|unit| unit.name.as_str()).collect();
+    let at = |name: &str| units.iter().position(|unit| *unit == name);
+    assert!(
+        at("turnup-balancer.service") < at("kubelet.service") && at("turnup-balancer.service").is_some(),
+        "{units:?}"
+    );
+    let file = boot.node_config.files.iter().find(|file| file.path == layout::API_SERVERS).unwrap();
+    assert_eq!(file.content, Content::Text(document::render(layout::API_SERVERS, &list).unwrap()));
 }
 
 #[test]

@@ -35,7 +35,8 @@ impl List<'_> {
         let control_plane = hosts.iter().find(|host| host.role == Role::ControlPlane);
         let own = control_plane.map(|host| host.address.to_string()).unwrap_or_default();
         let host = if self.api_host.is_empty() { own } else { self.api_host.to_owned() };
-        let api = Endpoint { host, port: self.api_port, internal_host: None };
+        let node_balancer = hosts.iter().filter(|host| host.role == Role::ControlPlane).count() > 1;
+        let api = Endpoint { node_balancer, ..Endpoint::new(host, self.api_port) };
         let inventory = Inventory::of_hosts(self.cluster, &"baremetal", api, hosts);
         Inventory::from_value("phase1.baremetal.hosts", &serde_json::to_value(&inventory).unwrap_or_default())
     }

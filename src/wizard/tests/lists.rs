@@ -69,7 +69,7 @@ fn the_hint_stays_when_the_hosts_have_mistakes() {
     let screen = hosts("m1 192.0.2.11 master\nm2 192.0.2.12 master\n").screen(80, 24);
     let lines: Vec<&str> = screen.lines().map(str::trim).collect();
     let text = lines.join(" ");
-    assert!(text.contains("nothing leads to all of them; name the address or DNS name of a load balancer before them in phase1.api.host"), "{text}");
+    assert!(text.contains("m1: it has no host_key, and phase1.ssh.known_hosts_file names no file"), "{text}");
     assert!(text.contains("Or paste them: NAME ADDRESS ROLE in each line"), "{text}");
 }
 

@@ -9,7 +9,7 @@ variable "cluster" {
   description = "What turnup made of .config.json."
   type = object({
     name    = string
-    api     = object({ host = string, port = number })
+    api     = object({ host = string, port = number, node_balancer = bool })
     network = object({ spec = string, digest = string, open_ports = list(number) })
     hosts = map(object({
       role     = string # control-plane, worker, or balancer: before several API servers

@@ -1,0 +1,117 @@
+//! What a host is told of the names that it keeps in a DNS zone. A file for root alone: the key of
+//! the zone is in it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::document::{self, Document, Fields};
+use crate::error::{Error, Result};
+use crate::input;
+
+/// The server, the zone, the names and where the live API servers are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DnsConfig {
+    /// Always `turnup.dns/1`.
+    pub schema: String,
+    /// The server that takes updates: an address or a name.
+    pub server: String,
+    /// Its TCP port.
+    pub port: u16,
+    /// The zone, without a dot at its end.
+    pub zone: String,
+    /// How long resolvers may keep an answer, in seconds.
+    pub ttl: u32,
+    /// With which messages are signed.
+    pub key: TsigKey,
+    /// Whose the names are: the text of a TXT record at each. At most 255 bytes.
+    pub owner: String,
+    /// The names.
+    pub names: Vec<ApiName>,
+    /// By the address of an API server inside the cluster, the one at which clients outside reach
+    /// it.
+    pub external: BTreeMap<IpAddr, IpAddr>,
+    /// The member of etcd beside it.
+    pub etcd: EtcdAccess,
+}
+
+/// A key of TSIG (RFC 8945).
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TsigKey {
+    /// Its name, as the server knows it.
+    pub name: String,
+    /// `hmac-sha256` or another one that the server has.
+    pub algorithm: String,
+    /// Base64.
+    pub secret: Zeroizing<String>,
+}
+
+impl std::fmt::Debug for TsigKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TsigKey").field("name", &self.name).field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
+}
+
+/// A name that leads to all live API servers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiName {
+    /// Without a dot at its end.
+    pub name: String,
+    /// Whether it leads to the addresses for clients outside.
+    pub is_external: bool,
+}
+
+/// How etcd is asked, by its JSON over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EtcdAccess {
+    /// `https://127.0.0.1:2379`.
+    pub endpoint: String,
+    /// Files in PEM: the authority, the client's certificate and its key. All empty without TLS.
+    pub authority: String,
+    pub certificate: String,
+    pub key: String,
+}
+
+impl Document for DnsConfig {
+    const SCHEMA: &'static str = "turnup.dns/1";
+    const WHAT: &'static str = "what a host is told of the names that it keeps in a DNS zone";
+    const REMEDY: &'static str = "turnup up (delivers it again)";
+
+    fn fields() -> Fields {
+        Fields::new(&[
+            ("schema", "text"),
+            ("server", "host"),
+            ("zone", "dns-name"),
+            ("key.name", "dns-name"),
+            ("key.algorithm", "enum(hmac-sha1, hmac-sha256, hmac-sha384, hmac-sha512)"),
+            ("key.secret", "text"),
+            ("owner", "text"),
+            ("names[].name", "dns-name"),
+            ("external.*", "ip"),
+            ("etcd.endpoint", "url"),
+            ("etcd.authority", "empty or host-path"),
+            ("etcd.certificate", "empty or host-path"),
+            ("etcd.key", "empty or host-path"),
+        ])
+    }
+}
+
+impl DnsConfig {
+    /// From the file that bootstrap wrote.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let text = Zeroizing::new(input::read_text(path, input::DOCUMENT)?);
+        document::parse(&path.display().to_string(), &text)
+    }
+
+    /// An error about a field that the library does not take.
+    pub(super) fn wrong(&self, field: &str) -> Error {
+        Error::precondition(format!("the DNS zone {}: {field} is not what DNS has", self.zone)).hint(Self::REMEDY)
+    }
+}

@@ -1,0 +1,119 @@
+//! Which API servers live, as etcd knows it: each keeps a key with a lease of 15 seconds while it
+//! serves (Kubernetes' `pkg/controlplane/reconcilers/lease.go`). Asked of the member beside it, by
+//! etcd's JSON over HTTP: a program for each look would cost more than all else.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+
+use crate::error::{Context as _, Error, Result};
+use crate::input;
+
+use super::config::EtcdAccess;
+
+/// A member that has lost its leader waits seven seconds before it says so.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What an API server's key begins with, before its address; and the first key that does not.
+const LEASES: &str = "/registry/masterleases/";
+const LEASES_END: &str = "/registry/masterleases0";
+/// Bytes of an answer.
+const LONGEST: u64 = 1 << 20;
+
+/// What etcd says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LiveServers {
+    /// Whether the member asked leads the others.
+    pub(super) is_leader: bool,
+    /// The addresses at which API servers say that they serve. A majority of etcd agrees on them.
+    pub(super) addresses: BTreeSet<IpAddr>,
+}
+
+impl LiveServers {
+    /// An error where the member has no contact to a majority.
+    pub(super) fn read(etcd: &EtcdAccess) -> Result<Self> {
+        let agent = agent(etcd)?;
+        let status: Status = ask(&agent, etcd, "maintenance/status", &json!({}))?;
+        let range =
+            json!({"key": STANDARD.encode(LEASES), "range_end": STANDARD.encode(LEASES_END), "keys_only": true});
+        let found: Found = ask(&agent, etcd, "kv/range", &range)?;
+        let address = |key: &Key| {
+            let key = String::from_utf8(STANDARD.decode(&key.key).ok()?).ok()?;
+            key.strip_prefix(LEASES)?.parse().ok()
+        };
+        let is_leader = status.leader == status.header.member_id && status.leader != "0";
+        Ok(Self { is_leader, addresses: found.kvs.iter().filter_map(address).collect() })
+    }
+}
+
+/// Its certificates are read again each time: they are renewed.
+fn agent(etcd: &EtcdAccess) -> Result<ureq::Agent> {
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(PATIENCE))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(None);
+    if etcd.authority.is_empty() {
+        return Ok(config.build().into());
+    }
+    let read = |path: &str| Ok::<_, Error>(input::read(path.as_ref(), input::KEYS)?);
+    let no_pem = |path: &str| format!("{path} is no PEM");
+    let authorities: Vec<_> = parse_pem(&read(&etcd.authority)?)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    let certificate = Certificate::from_pem(&read(&etcd.certificate)?).context(no_pem(&etcd.certificate))?;
+    let key = PrivateKey::from_pem(&read(&etcd.key)?).context(no_pem(&etcd.key))?;
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::Specific(authorities.into()))
+        .client_cert(Some(ClientCert::new_with_certs(&[certificate], key)))
+        .build();
+    Ok(config.tls_config(tls).build().into())
+}
+
+fn ask<T: DeserializeOwned>(agent: &ureq::Agent, etcd: &EtcdAccess, what: &str, body: &Value) -> Result<T> {
+    let away = |why: &dyn std::fmt::Display| Error::transient(format!("etcd does not answer {what}: {why}"));
+    let url = format!("{}/v3/{what}", etcd.endpoint);
+    let mut answer = agent.post(&url).send(body.to_string().as_bytes()).map_err(|error| away(&error))?;
+    let status = answer.status();
+    let text = answer.body_mut().with_config().limit(LONGEST).read_to_string().map_err(|error| away(&error))?;
+    if !status.is_success() {
+        let said: Option<Value> = serde_json::from_str(&text).ok();
+        let why = said.and_then(|said| said["message"].as_str().map(str::to_owned));
+        return Err(away(&why.unwrap_or_else(|| format!("status {status}"))));
+    }
+    serde_json::from_str(&text).map_err(|error| away(&error))
+}
+
+/// Numbers of 64 bits are texts in etcd's JSON.
+#[derive(Deserialize)]
+struct Status {
+    header: Header,
+    #[serde(default)]
+    leader: String,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    #[serde(default)]
+    member_id: String,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(default)]
+    kvs: Vec<Key>,
+}
+
+#[derive(Deserialize)]
+struct Key {
+    key: String,
+}

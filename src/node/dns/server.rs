@@ -1,0 +1,303 @@
+//! A DNS server that takes dynamic updates of one zone: what it has under a name, and a change of
+//! that which takes effect only while it still has it (RFC 2136, section 2.4).
+//!
+//! Every message goes over TCP, so that none is truncated or delivered twice, and is signed with
+//! TSIG (RFC 8945). Nothing here decides what a name should lead to.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::base::iana::{Class as DnsClass, Opcode, Rcode};
+use domain::base::message_builder::{AdditionalBuilder, MessageBuilder, StreamTarget};
+use domain::base::name::FlattenInto as _;
+use domain::base::{Message, Name, Rtype, Ttl, UnknownRecordData};
+use domain::rdata::tsig::Time48;
+use domain::tsig::{ClientTransaction, Key, ValidationError};
+
+use crate::error::{Context as _, Error, Result};
+
+use super::config::DnsConfig;
+
+/// For each of connecting, sending and the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What may stand at a name of ours: addresses of both families, and whose it is.
+const TYPES: [Rtype; 3] = [Rtype::A, Rtype::AAAA, Rtype::TXT];
+
+type DnsName = Name<Vec<u8>>;
+type Request = AdditionalBuilder<StreamTarget<Vec<u8>>>;
+
+/// The data of all records of one type at a name, as they are on the wire.
+type RecordSet = BTreeSet<Vec<u8>>;
+
+/// What a server has at a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FoundName {
+    /// In the order of [`TYPES`].
+    sets: [RecordSet; 3],
+    /// The TTL of one of its addresses.
+    pub(super) ttl: Option<u32>,
+}
+
+impl FoundName {
+    #[cfg(test)]
+    pub(super) fn new(owner: Option<&str>, addresses: &[IpAddr], ttl: u32) -> Self {
+        let [v4, v6] = split(&addresses.iter().copied().collect());
+        Self { sets: [v4, v6, owner.map(text_data).into_iter().collect()], ttl: Some(ttl) }
+    }
+
+    /// Whether this owner made it.
+    pub(super) fn belongs_to(&self, owner: &str) -> bool {
+        self.sets[2].contains(&text_data(owner))
+    }
+
+    /// The texts at it, for messages.
+    pub(super) fn texts(&self) -> Vec<String> {
+        let text = |data: &Vec<u8>| String::from_utf8_lossy(data.get(1..).unwrap_or_default()).into_owned();
+        self.sets[2].iter().map(text).collect()
+    }
+
+    /// The addresses to which it leads.
+    pub(super) fn addresses(&self) -> BTreeSet<IpAddr> {
+        let v4 = self.sets[0].iter().filter_map(|data| <[u8; 4]>::try_from(data.as_slice()).ok()).map(IpAddr::from);
+        let v6 = self.sets[1].iter().filter_map(|data| <[u8; 16]>::try_from(data.as_slice()).ok()).map(IpAddr::from);
+        v4.chain(v6).collect()
+    }
+}
+
+/// What is to be at a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NewName {
+    pub(super) addresses: BTreeSet<IpAddr>,
+    pub(super) ttl: u32,
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changed {
+    Done,
+    /// Something else was at the name by then, and stays.
+    Raced,
+}
+
+/// Whether an answer has to be signed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signed {
+    Always,
+    IfItIs,
+}
+
+/// The server and zone of a configuration.
+pub(super) struct DnsServer<'c> {
+    config: &'c DnsConfig,
+    zone: DnsName,
+    key: Arc<Key>,
+}
+
+impl<'c> DnsServer<'c> {
+    /// Connects to nothing yet.
+    pub(super) fn new(config: &'c DnsConfig) -> Result<Self> {
+        let key = &config.key;
+        let algorithm = key.algorithm.parse().map_err(|_| config.wrong("key.algorithm"))?;
+        let secret = STANDARD.decode(key.secret.as_bytes()).map_err(|_| config.wrong("key.secret"))?;
+        let name: DnsName = key.name.parse().map_err(|_| config.wrong("key.name"))?;
+        let name = name.try_flatten_into().map_err(|_| config.wrong("key.name"))?;
+        let key = Key::new(algorithm, &secret, name, None, None).map_err(|_| config.wrong("key.secret"))?;
+        Ok(Self { config, zone: config.zone.parse().map_err(|_| config.wrong("zone"))?, key: Arc::new(key) })
+    }
+
+    /// What the server has at this name now.
+    pub(super) fn look(&self, name: &str) -> Result<FoundName> {
+        let (parsed, mut stream) = (self.parse(name)?, self.connect()?);
+        let mut found = FoundName::default();
+        for (set, rtype) in found.sets.iter_mut().zip(TYPES) {
+            let mut question = MessageBuilder::new_stream_vec().question();
+            question.push((&parsed, rtype)).map_err(too_long)?;
+            // Some servers sign no answer to a question. A change rests on what the server compares
+            // itself, not on what is believed here.
+            let answer = self.exchange(&mut stream, question.additional(), Signed::IfItIs)?;
+            match answer.header().rcode() {
+                Rcode::NOERROR | Rcode::NXDOMAIN => {}
+                rcode => return Err(self.refusal(rcode, &format!("to say what {name} is"))),
+            }
+            let records = answer.answer().map_err(|_| self.garbled())?;
+            for record in records.limit_to_in::<UnknownRecordData<_>>().flatten() {
+                if record.owner() == &parsed && record.rtype() == rtype {
+                    set.insert(record.data().data().to_vec());
+                    found.ttl = if rtype == Rtype::TXT { found.ttl } else { Some(record.ttl().as_secs()) };
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Puts this at the name, or nothing, while the server still has there what was found. Where
+    /// nothing of the owner was found, only while nothing at all is there.
+    pub(super) fn change(&self, name: &str, found: &FoundName, new: Option<&NewName>) -> Result<Changed> {
+        let parsed = self.parse(name)?;
+        let is_ours = found.belongs_to(&self.config.owner);
+        let mut message = MessageBuilder::new_stream_vec();
+        message.header_mut().set_opcode(Opcode::UPDATE);
+        let mut zone = message.question();
+        zone.push((&self.zone, Rtype::SOA)).map_err(too_long)?;
+        let mut prerequisites = zone.answer();
+        let no_data = |rtype| UnknownRecordData::from_octets(rtype, Vec::new()).map_err(too_long);
+        if is_ours {
+            for (set, rtype) in found.sets.iter().zip(TYPES) {
+                for data in set {
+                    let data = UnknownRecordData::from_octets(rtype, data.clone()).map_err(too_long)?;
+                    prerequisites.push((&parsed, DnsClass::IN, Ttl::ZERO, data)).map_err(too_long)?;
+                }
+                if set.is_empty() {
+                    prerequisites.push((&parsed, DnsClass::NONE, Ttl::ZERO, no_data(rtype)?)).map_err(too_long)?;
+                }
+            }
+        } else {
+            prerequisites.push((&parsed, DnsClass::NONE, Ttl::ZERO, no_data(Rtype::ANY)?)).map_err(too_long)?;
+        }
+        let mut update = prerequisites.authority();
+        let owner = text_data(&self.config.owner);
+        // The mark goes last, with the name.
+        let (keeps_mark, marks) = (is_ours && new.is_some(), new.map(|_| RecordSet::from([owner])));
+        let wanted = new.map(|new| split(&new.addresses)).unwrap_or_default();
+        let ttl = Ttl::from_secs(new.map_or(0, |new| new.ttl));
+        for (at, rtype) in TYPES.into_iter().enumerate() {
+            let (old, new) = match at {
+                2 if keeps_mark => continue,
+                2 => (&found.sets[2], marks.as_ref()),
+                at => (&found.sets[at], Some(&wanted[at])),
+            };
+            if !old.is_empty() && is_ours {
+                update.push((&parsed, DnsClass::ANY, Ttl::ZERO, no_data(rtype)?)).map_err(too_long)?;
+            }
+            for data in new.into_iter().flatten() {
+                let data = UnknownRecordData::from_octets(rtype, data.clone()).map_err(too_long)?;
+                update.push((&parsed, DnsClass::IN, ttl, data)).map_err(too_long)?;
+            }
+        }
+        let answer = self.exchange(&mut self.connect()?, update.additional(), Signed::Always)?;
+        match answer.header().rcode() {
+            Rcode::NOERROR => Ok(Changed::Done),
+            Rcode::YXDOMAIN | Rcode::YXRRSET | Rcode::NXRRSET | Rcode::NXDOMAIN => Ok(Changed::Raced),
+            rcode => Err(self.refusal(rcode, &format!("to change {name}"))),
+        }
+    }
+
+    fn parse(&self, name: &str) -> Result<DnsName> {
+        name.parse().map_err(|_| self.config.wrong("names"))
+    }
+
+    fn connect(&self) -> Result<TcpStream> {
+        let DnsConfig { server, port, .. } = self.config;
+        let addresses: Vec<SocketAddr> = (server.as_str(), *port)
+            .to_socket_addrs()
+            .context(format!("the DNS server {server} has no address"))?
+            .collect();
+        let mut last = None;
+        for address in &addresses {
+            match TcpStream::connect_timeout(address, PATIENCE) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(PATIENCE))?;
+                    stream.set_write_timeout(Some(PATIENCE))?;
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        let why = last.map_or_else(|| "it has no address".to_owned(), |error| error.to_string());
+        Err(Error::transient(format!("the DNS server {server} does not take connections at port {port}: {why}")))
+    }
+
+    /// Sends the signed request and reads the answer to it, whose signature is verified.
+    fn exchange(&self, stream: &mut TcpStream, mut request: Request, signed: Signed) -> Result<Message<Vec<u8>>> {
+        request.header_mut().set_random_id();
+        let id = request.header().id();
+        let transaction =
+            ClientTransaction::request(Arc::clone(&self.key), &mut request, Time48::now()).map_err(too_long)?;
+        let away = |error: std::io::Error| {
+            Error::transient(format!("the DNS server {} does not answer: {error}", self.config.server))
+        };
+        stream.write_all(request.finish().as_stream_slice()).map_err(away)?;
+        let mut length = [0; 2];
+        stream.read_exact(&mut length).map_err(away)?;
+        let mut bytes = vec![0; usize::from(u16::from_be_bytes(length))];
+        stream.read_exact(&mut bytes).map_err(away)?;
+        let mut answer = Message::from_octets(bytes).map_err(|_| self.garbled())?;
+        let rcode = answer.header().rcode();
+        match transaction.answer(&mut answer, Time48::now()) {
+            Err(ValidationError::ServerUnsigned) if signed == Signed::IfItIs => {}
+            verified => verified.map_err(|error| self.distrust(error, rcode))?,
+        }
+        if answer.header().id() != id || !answer.header().qr() {
+            return Err(self.garbled());
+        }
+        Ok(answer)
+    }
+
+    fn garbled(&self) -> Error {
+        Error::transient(format!("the answer of the DNS server {} makes no sense", self.config.server))
+    }
+
+    /// Why an answer is not believed.
+    fn distrust(&self, error: ValidationError, rcode: Rcode) -> Error {
+        let DnsConfig { server, key, .. } = self.config;
+        let name = &key.name;
+        match error {
+            ValidationError::ServerBadTime { client, server: theirs } => {
+                let apart = u64::from(client).abs_diff(u64::from(theirs));
+                Error::precondition(format!("the clock of the DNS server {server} is {apart} s apart (BADTIME)"))
+            }
+            ValidationError::ServerBadKey => {
+                Error::precondition(format!("the DNS server {server} does not know the key {name} (BADKEY)"))
+            }
+            ValidationError::ServerBadSig => Error::precondition(format!(
+                "the DNS server {server} has another secret or algorithm for the key {name} (BADSIG)"
+            )),
+            ValidationError::ServerUnsigned if rcode != Rcode::NOERROR => self.refusal(rcode, "to answer"),
+            error => Error::precondition(format!("the answer of the DNS server {server} is not believed: {error}")),
+        }
+    }
+
+    /// What a server means by a code.
+    fn refusal(&self, rcode: Rcode, what: &str) -> Error {
+        let DnsConfig { server, zone, key, .. } = self.config;
+        let name = &key.name;
+        match rcode {
+            Rcode::SERVFAIL => Error::transient(format!("the DNS server {server} failed {what} (SERVFAIL)")),
+            Rcode::NOTAUTH => {
+                Error::precondition(format!("{server} is no primary DNS server of the zone {zone} (NOTAUTH)"))
+            }
+            Rcode::NOTZONE => Error::precondition(format!("a name is not in the zone {zone} (NOTZONE)")),
+            rcode => Error::precondition(format!(
+                "the DNS server {server} refuses {what} ({rcode}): does it allow updates of {zone} with the key {name}?"
+            )),
+        }
+    }
+}
+
+fn too_long<E>(_: E) -> Error {
+    Error::bug("a DNS message has no room for a record")
+}
+
+/// A text as TXT has it: its length and itself. Texts of ours are short.
+fn text_data(text: &str) -> Vec<u8> {
+    let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
+    std::iter::once(length).chain(text.bytes().take(usize::from(length))).collect()
+}
+
+/// The addresses by family, as they are on the wire.
+fn split(addresses: &BTreeSet<IpAddr>) -> [RecordSet; 2] {
+    let mut sets = [RecordSet::new(), RecordSet::new()];
+    for address in addresses {
+        match address {
+            IpAddr::V4(address) => sets[0].insert(address.octets().to_vec()),
+            IpAddr::V6(address) => sets[1].insert(address.octets().to_vec()),
+        };
+    }
+    sets
+}
