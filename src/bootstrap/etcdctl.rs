@@ -64,12 +64,24 @@ impl<'a> Etcdctl<'a> {
 
     /// Changes who is a member. etcd refuses that until all who count have been together for some
     /// seconds, which they are soon after the change before (`ErrUnhealthy`,
-    /// `ErrNotEnoughStartedMembers` of its `api/v3rpc/rpctypes`).
+    /// `ErrNotEnoughStartedMembers` of its `api/v3rpc/rpctypes`). Nor does it answer in time while
+    /// they elect a leader; what was asked for may be done by then (`ErrMemberNotFound`,
+    /// `ErrPeerURLExist`).
     fn change(&self, words: &[&str]) -> Result<()> {
-        let since = Instant::now();
+        let (since, mut may_be_done) = (Instant::now(), false);
         loop {
-            match self.run(&[&["member"], words].concat()) {
-                Err(error) if error.says("unhealthy cluster") || error.says("not enough started members") => {
+            let answer = self.run(&[&["member"], words].concat());
+            let is_late = answer.as_ref().is_err_and(|error| error.says("deadline exceeded"));
+            match answer {
+                Err(error)
+                    if may_be_done && (error.says("member not found") || error.says("Peer URLs already exists")) =>
+                {
+                    return Ok(());
+                }
+                Err(error)
+                    if is_late || error.says("unhealthy cluster") || error.says("not enough started members") =>
+                {
+                    may_be_done |= is_late;
                     if since.elapsed() > TOGETHER {
                         return Err(Error::transient("etcd did not reach quorum").source(error));
                     }
