@@ -157,32 +157,49 @@ impl From<&Facts> for Expected {
 /// that says. One [`NodeEvent`](super::NodeEvent) a line goes to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     let boot: BootConfig = document::parse(FILE, &input::read_text(Path::new(FILE), input::DOCUMENT)?)?;
+    let place = boot.identity_volume.as_ref();
+    // One that was stopped on its way to being a host goes on: what user data says knows nothing of
+    // what it has by then.
+    let was_ready = is_ready()?;
+    if was_ready && become_host(place, &boot.artifacts_url, out)? {
+        return Ok(());
+    }
     fetch::fetch_missing(&find_delivery(&boot)?.node_config, &boot.artifacts_url, out)?;
+    let may_become = place.is_some() && !was_ready && !has_operator_come()?;
     {
         let _turn = up::take_turn()?;
         // The operator may have delivered another one by ssh meanwhile, together with the files
         // that it needs.
-        up::run_alone(find_delivery(&boot)?, Trigger::Boot, out)?;
+        up::run_alone(find_delivery(&boot)?, if may_become { Trigger::Machine } else { Trigger::Boot }, out)?;
     }
     if boot.bootstrap_kubeconfig.is_some() {
         return join::finish(join::APPROVED);
     }
-    boot.identity_volume.as_ref().map_or(Ok(()), |place| become_host(place, &boot.artifacts_url, out))
+    if !may_become || become_host(place, &boot.artifacts_url, out)? {
+        return Ok(());
+    }
+    let _turn = up::take_turn()?;
+    if has_operator_come()? {
+        return Ok(());
+    }
+    up::run_alone(find_delivery(&boot)?, Trigger::Boot, out)
 }
 
 /// Makes a machine, which is ready and has no keys yet, the host that its volume of etcd belongs
-/// to. Leaves it as it is where an operator was here before, or has to come for the first time.
-fn become_host(place: &IdentityVolume, artifacts_url: &str, out: &mut dyn Write) -> Result<()> {
-    let Some(volume) = find_volume(place)? else { return Ok(()) };
+/// to; whether it is that now. Leaves it as it is where an operator was here before, or has to come
+/// for the first time.
+fn become_host(place: Option<&IdentityVolume>, artifacts_url: &str, out: &mut dyn Write) -> Result<bool> {
+    let Some(place) = place else { return Ok(false) };
+    let Some(volume) = find_volume(place)? else { return Ok(false) };
     if has_operator_come()? {
-        return Ok(());
+        return Ok(false);
     }
     let name = volume.name.clone();
     let device = mounts::find_device(&Disk::Volume(volume), &mut |event| event.write(out))?;
     let found = {
         let _turn = up::take_turn()?;
         if has_operator_come()? {
-            return Ok(());
+            return Ok(false);
         }
         HostIdentity::find(&device, &place.label)?
     };
@@ -190,19 +207,26 @@ fn become_host(place: &IdentityVolume, artifacts_url: &str, out: &mut dyn Write)
         Ok(identity) => identity,
         Err(why) => {
             let waits = format!("this machine waits for turnup up: the volume {name} tells it not who it is: {why}");
-            return NodeEvent::Waiting(waits).write(out);
+            NodeEvent::Waiting(waits).write(out)?;
+            return Ok(false);
         }
     };
     identity.require_address()?;
     fetch::fetch_missing(&identity.node_config, artifacts_url, out)?;
     let _turn = up::take_turn()?;
     if has_operator_come()? {
-        return Ok(());
+        return Ok(false);
     }
     NodeEvent::Milestone(format!("this machine is {} again, by its volume", identity.node_config.node)).write(out)?;
     identity.put_back()?;
     let HostIdentity { node_config, secrets, .. } = identity;
-    up::run_alone(Delivery { secrets, ..Delivery::of(node_config) }, Trigger::Boot, out)
+    up::run_alone(Delivery { secrets, ..Delivery::of(node_config) }, Trigger::Boot, out)?;
+    Ok(true)
+}
+
+/// Whether this machine is ready to be given what a host is, and was given nothing of it yet.
+fn is_ready() -> Result<bool> {
+    Ok(!has_operator_come()? && NodeConfig::read_applied()?.is_some())
 }
 
 /// Whether this machine has been given more than what it is at first, or is just being given it.

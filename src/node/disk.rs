@@ -55,6 +55,8 @@ pub(super) enum Judged {
     Ours(String),
     /// Unknown bytes, such as those of an unfinished mkfs, and where the first of them is.
     Unknown(u64),
+    /// What uses it while nothing can be said of it, as a part of a sentence.
+    Used(String),
     /// Anything else, as a part of a sentence.
     Other(String),
 }
@@ -66,7 +68,7 @@ impl Judged {
             Self::Blank => "nothing".to_owned(),
             Self::Ours(uuid) => format!("this cluster's data ({uuid})"),
             Self::Unknown(at) => format!("data of no known kind (at byte {at})"),
-            Self::Other(what) => what.clone(),
+            Self::Used(what) | Self::Other(what) => what.clone(),
         }
     }
 }
@@ -118,7 +120,7 @@ impl Device {
     /// What is on it, as a probe for a file system with this label sees it.
     pub(super) fn judge(&self, label: &str) -> Result<Judged> {
         if self.is_in_use()? {
-            return Ok(Judged::Other(self.describe_use()));
+            return Ok(Judged::Used(self.describe_use()));
         }
         Ok(judge(&self.look()?, label))
     }

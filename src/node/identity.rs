@@ -23,7 +23,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::failpoint;
 use crate::input;
 
-use super::disk::{Device, Judged, mounted_at, names_in};
+use super::disk::{Device, Judged, mounted_at, mounts_of, names_in};
 use super::facts::CLIENT_CERTIFICATE;
 use super::layout::{ETCD_RECORD, IDENTITY, KUBELET_PKI};
 use super::node_config::{Content, Mount, NodeConfig};
@@ -139,17 +139,23 @@ impl HostIdentity {
         Ok(Some(Self { schema: Self::SCHEMA.into(), node_config: node_config.clone(), secrets, files }))
     }
 
-    /// What the volume on this device has; why not, when it has none.
+    /// What the volume on this device has; why not, when it has none. An error where the next look
+    /// may tell more.
     pub(super) fn find(device: &Device, label: &str) -> Result<std::result::Result<Self, String>> {
-        match device.judge(label)? {
-            Judged::Ours(_) => {}
-            other => return Ok(Err(format!("on it is {}", other.describe()))),
-        }
-        device.check(false)?;
         let look = Path::new(LOOK);
+        // One that was killed in the middle.
         if mounted_at(LOOK)?.is_some() {
             unmount(LOOK, UnmountFlags::empty()).context(format!("cannot unmount {LOOK}"))?;
         }
+        match device.judge(label)? {
+            Judged::Ours(_) => {}
+            Judged::Used(what) => {
+                let mounted = Self::find_mounted(&mounts_of(&device.number)?, label)?;
+                return mounted.map(Ok).ok_or_else(|| used(device, &what));
+            }
+            other => return Ok(Err(format!("on it is {}", other.describe()))),
+        }
+        device.check(false)?;
         fs_err::create_dir_all(look)?;
         let flags = MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
         mount(&device.path, look, "ext4", flags, None)
@@ -158,6 +164,18 @@ impl HostIdentity {
         unmount(LOOK, UnmountFlags::empty()).context(format!("cannot unmount {LOOK}"))?;
         fs_err::remove_dir(look)?;
         found
+    }
+
+    /// That on a volume which is mounted at one of these places already, as where turnup was killed
+    /// before the machine was the host that it is.
+    fn find_mounted(places: &[String], label: &str) -> Result<Option<Self>> {
+        for place in places {
+            let Ok(identity) = read_at(&Path::new(place).join(IDENTITY))? else { continue };
+            if find_mount(&identity.node_config).is_some_and(|mount| mount.path == *place && mount.label == label) {
+                return Ok(Some(identity));
+            }
+        }
+        Ok(None)
     }
 
     /// An error unless this machine has the address at which the others know the member.
@@ -192,6 +210,14 @@ impl HostIdentity {
         let mut units = SSH_UNITS.into_iter().filter(|unit| has_new_keys && systemd::is("is-active", unit));
         units.try_for_each(|unit| systemd::systemctl(&["try-reload-or-restart", unit]))
     }
+}
+
+/// A volume that was just attached is looked at by others, too; one that another machine has
+/// mounted must not be this one's.
+fn used(device: &Device, what: &str) -> Error {
+    let shown = device.path.display();
+    Error::transient(format!("the volume {shown} cannot be looked at: on it is {what}"))
+        .hint("on the machine: lsblk; it looks again by itself (journalctl -u turnup-node)")
 }
 
 /// The identity in this file; why not, when it has none.
@@ -252,6 +278,8 @@ fn encode(bytes: &[u8]) -> Zeroizing<String> {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+    use serde_json::json;
+
     use super::*;
     use crate::node::node_config::{File, sample};
 
@@ -286,6 +314,29 @@ mod tests {
         assert!(read_at(&path).unwrap().ok().unwrap() == identity);
         assert!(forget(dir.path().to_str().unwrap()).unwrap());
         assert!(!forget(dir.path().to_str().unwrap()).unwrap() && !path.exists());
+    }
+
+    #[test]
+    fn a_volume_that_is_mounted_is_believed_at_its_own_place_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().display().to_string();
+        let mut node_config = config_in(dir.path(), b"key");
+        let mount = json!({"disk": {"device": "/dev/sdb"}, "path": place, "mode": 448, "owner": 0, "label": "shelf",
+            "belongs_to": "shelf abc", "instead_of": "/var/lib/etcd", "keeps_identity": true});
+        node_config.mounts = vec![serde_json::from_value(mount).unwrap()];
+        let identity = HostIdentity::collect(&node_config).unwrap().unwrap();
+        keep_at(&dir.path().join(IDENTITY), &identity).unwrap();
+        let find = |places: &[&str], label| {
+            let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+            HostIdentity::find_mounted(&places, label).unwrap()
+        };
+        assert!(find(&["/run/elsewhere", &place], "shelf").is_some_and(|found| found == identity));
+        assert!(find(&[&place], "other").is_none(), "another cluster's");
+        assert!(find(&[], "shelf").is_none());
+        let elsewhere = dir.path().join("elsewhere");
+        fs_err::create_dir(&elsewhere).unwrap();
+        fs_err::rename(dir.path().join(IDENTITY), elsewhere.join(IDENTITY)).unwrap();
+        assert!(find(&[&place, elsewhere.to_str().unwrap()], "shelf").is_none(), "mounted by someone else");
     }
 
     #[test]

@@ -78,6 +78,9 @@ pub(super) enum Trigger {
     /// The host has booted. What was brought to it since stays, because what a host begins with
     /// knows nothing of it; health takes other hosts, which may boot at the same time.
     Boot,
+    /// The same on a machine that may be told next which host it is: images that pods need once the
+    /// control plane works come after that.
+    Machine,
     /// The host's agent puts right what was applied last; the rest as at a boot.
     Agent,
 }
@@ -163,17 +166,14 @@ impl NodeSetup<'_> {
         }
         self.restart_others()?;
         let (early, others) = self.node_config.units.split_at(count_early(&self.node_config.units));
-        for unit in early {
-            self.start_unit(unit, trigger)?;
-        }
+        self.start_units(early, trigger)?;
         let (first, later): (Vec<_>, Vec<_>) = self.node_config.images.iter().partition(|image| image.first);
         self.import_images(&first)?;
-        for unit in others {
-            self.start_unit(unit, trigger)?;
-        }
+        self.start_units(others, trigger)?;
         match trigger {
             Trigger::Operator => self.import_beside(&later)?,
             Trigger::Boot | Trigger::Agent => self.import_images(&later)?,
+            Trigger::Machine => {}
         }
         self.remember()?;
         self.report(&NodeEvent::Done(self.changed.len()))
@@ -344,13 +344,24 @@ impl NodeSetup<'_> {
         self.changed.contains(path) || self.stale.contains(path)
     }
 
+    /// systemd reads its units again once for all of them, as it does after `enable`: that takes it
+    /// longer than all else here.
+    fn start_units(&mut self, units: &[Unit], trigger: Trigger) -> Result<()> {
+        for unit in units {
+            let path = unit_file(&unit.name);
+            let file = File::new(&path, unit.mode, 0, Content::Text(unit.text.clone()));
+            let changed = task::ensure_file(self.node_config, &file, &self.secrets)?;
+            self.note(changed, &path)?;
+        }
+        if !units.is_empty() {
+            let names = units.iter().map(|unit| unit.name.as_str());
+            systemctl(&["enable", "--quiet"].into_iter().chain(names).collect::<Vec<_>>())?;
+        }
+        units.iter().try_for_each(|unit| self.start_unit(unit, trigger))
+    }
+
     fn start_unit(&mut self, unit: &Unit, trigger: Trigger) -> Result<()> {
         let path = unit_file(&unit.name);
-        let file = File::new(&path, unit.mode, 0, Content::Text(unit.text.clone()));
-        let changed = task::ensure_file(self.node_config, &file, &self.secrets)?;
-        self.note(changed, &path)?;
-        systemctl(&["daemon-reload"])?;
-        systemctl(&["enable", "--quiet", &unit.name])?;
         if trigger == Trigger::Agent && unit.name == AGENT_UNIT {
             // This run is the agent's: it would end itself in the middle of its work.
             return Ok(());

@@ -217,9 +217,9 @@ pub(crate) fn provider(target: &str) -> &str {
     }
 }
 
-/// A directory from which Terraform installs the stub as if it were the real provider, whose
-/// addresses are all `address` where one is given.
-pub(crate) fn mirror(dir: &Path, target: &str, address: Option<&str>) {
+/// A directory from which Terraform installs the stub as if it were the real provider. `addresses`
+/// are words: `NAME=ADDRESS` is that of a resource, and one without a name that of all others.
+pub(crate) fn mirror(dir: &Path, target: &str, addresses: Option<&str>) {
     let name = provider(target);
     let version = match target {
         "gce" => "8.0.0",
@@ -228,9 +228,9 @@ pub(crate) fn mirror(dir: &Path, target: &str, address: Option<&str>) {
     };
     let package = dir.join(registry()).join(format!("hashicorp/{name}/{version}/linux_{}", architecture()));
     fs_err::create_dir_all(&package).unwrap();
-    let address = address.map(|address| format!("TFSTUB_ADDRESS={address} ")).unwrap_or_default();
+    let addresses = addresses.map(|words| format!("TFSTUB_ADDRESS='{words}' ")).unwrap_or_default();
     let schema = data(&format!("schemas/{name}.json"));
-    let script = format!("#!/bin/sh\n{address}TFSTUB_SCHEMA={} exec {} \"$@\"\n", schema.display(), STUB.display());
+    let script = format!("#!/bin/sh\n{addresses}TFSTUB_SCHEMA={} exec {} \"$@\"\n", schema.display(), STUB.display());
     let file = package.join(format!("terraform-provider-{name}_v{version}"));
     fs_err::write(&file, script).unwrap();
     fs_err::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

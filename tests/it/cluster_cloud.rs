@@ -5,22 +5,17 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use flate2::read::GzDecoder;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::cloud_machine::{Machine, far};
 use crate::cloud_support::mirror;
-use crate::cluster_disk::Disk;
-use crate::cluster_reset::on_host;
 use crate::cluster_support::{Site, can_make_hosts, say};
-use crate::user_data_boot::{COLD_CACHE, Mirror, PACKAGES, seed};
+use crate::user_data_boot::{COLD_CACHE, Mirror, PACKAGES};
 
 const ADDRESS: &str = "10.123.19.10";
 /// The host that plays the machine.
@@ -29,8 +24,6 @@ const HOST: &str = "it-control-plane-0";
 const PORT: u16 = 8096;
 /// From the end of a machine to the API server of the next, on a machine with other work.
 const RETURNS: Duration = Duration::from_mins(30);
-/// The volume of etcd, as Google's machine has it once it is attached.
-const VOLUME: &str = "/dev/disk/by-id/google-far-etcd-main-a";
 
 /// The configuration of the cloud's cluster, beside that of the cluster whose host plays the
 /// machine.
@@ -45,10 +38,6 @@ fn configure(site: &Site, artifacts: &Mirror) {
     "phase3": {"kube_proxy_conntrack_per_core": 0}});
     fs_err::write(site.dir.join("far.json"), config.to_string()).unwrap();
     mirror(&site.dir.join("mirror"), "gce", Some(ADDRESS));
-}
-
-fn far(site: &Site, file: &str) -> Value {
-    site.json_of(&format!(".turnup/far/{file}"))
 }
 
 /// A Node created by the test stands for the self-joining host: no cloud makes one here.
@@ -66,74 +55,21 @@ fn a_group_is_waited_for(site: &Site) {
     assert!(site.ok(&["bootstrap"]).err.contains("0 ran"));
 }
 
-/// The user data with which the group of this machine makes the next one. It is for the virtual
-/// machines of the cloud; the one that plays them is a container, so what the image is and what is
-/// done to the machine before it is known which host it is come from its node config.
-fn user_data(site: &Site, facts: &Value) -> PathBuf {
-    let state = far(site, "provision/terraform.tfstate");
-    let mut resources = state["resources"].as_array().unwrap().iter();
-    let template = resources
-        .find(|one| one["type"] == "google_compute_instance_template" && one["name"] == "control_plane")
-        .unwrap();
-    let text = template["instances"][0]["attributes"]["metadata"]["user-data"].as_str().unwrap();
-    assert!(!text.contains("@turnup:") && !text.contains("PRIVATE KEY"), "{text}");
-    let mut document: Value = serde_saphyr::from_str(text).unwrap();
-    let mut files = document["write_files"].as_array_mut().unwrap().iter_mut();
-    let file = files.find(|file| file["path"] == "/var/lib/turnup/boot-config.json").unwrap();
-    let packed = STANDARD.decode(file["content"].as_str().unwrap().replace('\n', "")).unwrap();
-    let mut boot: Value = serde_json::from_reader(GzDecoder::new(packed.as_slice())).unwrap();
-    for name in ["arch", "cgroup", "container", "lowers_oom_score"] {
-        boot["expects"][name] = facts[name].clone();
-    }
-    boot["node_config"] = machine_of(far(site, "node-config/far-control-plane-0.json"));
-    file["content"] = json!(boot.to_string());
-    file.as_object_mut().unwrap().remove("encoding");
-    let file = site.dir.join("user-data");
-    fs_err::write(&file, format!("#cloud-config\n{document}")).unwrap();
-    file
-}
-
-/// The part of a node config that makes a machine ready: no secret, no disk, containerd alone.
-fn machine_of(mut node_config: Value) -> Value {
-    let parts = node_config.as_object_mut().unwrap();
-    parts.remove("mounts");
-    parts.insert("health".into(), json!([]));
-    parts["files"].as_array_mut().unwrap().retain(|file| file["content"].get("text").is_some());
-    let units = parts["units"].as_array_mut().unwrap();
-    let early = units.iter().position(|unit| unit["name"] == "containerd.service").unwrap();
-    units.truncate(early + 1);
-    node_config
-}
-
-/// Another machine in the place of the host, as an instance group makes one: at the same address,
-/// booted by the real cloud-init with what Terraform gave the group, with a host key of its own.
-fn replace_machine(site: &Site, root: &str) {
-    let facts = serde_json::from_str(&on_host(site, HOST, "/opt/turnup/bin/turnup node facts")).unwrap();
-    let user_data = user_data(site, &facts);
-    let mut spec = site.spec(HOST);
-    let path = site.path(&format!("provision/hosts/{HOST}.json")).display().to_string();
-    site.ok(&["local", "host", "delete", "--spec", &path]);
-    let nothing = site.dir.join("no-blobs");
-    fs_err::create_dir_all(&nothing).unwrap();
-    (spec["root"], spec["blobs"]) = (json!(root), json!(nothing));
-    fs_err::write(&path, serde_json::to_vec_pretty(&spec).unwrap()).unwrap();
-    seed(site, HOST, &user_data, ("i-2", "far-control-plane-0-x7y8"));
-    site.ok(&["local", "host", "create", "--spec", &path]);
-}
-
 /// The machine is nothing, the volume is everything: no operator, no key to forget, no turnup.
-fn a_machine_in_its_place_is_the_same_host(site: &Site, disk: &Disk, root: &str) {
+fn a_machine_in_its_place_is_the_same_host(site: &Site, machine: &mut Machine, root: &str) {
     site.kubectl(&["create", "configmap", "mark"]);
     let uid = ["get", "configmap", "mark", "--output=jsonpath={.metadata.uid}"];
     let mark = site.kubectl(&uid);
     site.in_host(HOST, "test \"$(stat --format='%a %U' /var/lib/etcd-disk/.turnup-identity)\" = '600 root'");
     let start = Instant::now();
-    replace_machine(site, root);
+    let facts = machine.facts(site);
+    machine.kill(site);
+    machine.replace(site, root, &facts);
     // Without its volume it is a machine like any other, and waits.
     let waits = "timeout 900 sh -c 'until journalctl -u turnup-node | grep -q \"error: the volume\"; do sleep 1; done'";
     site.in_host(HOST, waits);
     site.in_host(HOST, "test -z \"$(find /etc/kubernetes -name '*.key')\"");
-    disk.plug_in_as(site, VOLUME);
+    machine.plug_in(site);
     while site.try_kubectl(&uid).as_deref() != Ok(&mark) {
         if start.elapsed() > RETURNS {
             site.in_host(HOST, "journalctl --no-pager -u turnup-node -u turnup-agent -u kubelet | tail -80");
@@ -277,8 +213,7 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     site.ok(&["provision"]);
     site.ok(&["artifacts", "export", "artifacts"]);
     let artifacts = Mirror::serve(site.dir.join("artifacts"), "10.123.19.1", PORT);
-    let disk = Disk::new(&site);
-    disk.plug_in_as(&site, VOLUME);
+    let mut machine = Machine::new(&site, 0);
     configure(&site, &artifacts);
     site.env.insert("TURNUP_CONFIG".into(), "far.json".into());
 
@@ -291,7 +226,7 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     assert_eq!(inventory["hosts"][0]["ssh"]["host_key"], key, "the real one, learnt by the real ssh");
     site.ok(&["validate"]);
     assert_eq!(inventory["hosts"][0]["etcd_volume"]["name"], "far-etcd-main-a");
-    assert_eq!(disk.look("LABEL"), "far");
+    assert_eq!(machine.disk.look("LABEL"), "far");
 
     let again = site.ok(&["up"]);
     assert!(again.err.contains("0 ran") && !again.err.contains(" begins"), "{again}");
@@ -304,7 +239,7 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     site.ok(&["up"]);
     site.ok(&["validate"]);
     fs_err::copy(site.dir.join(".turnup/far/kubeconfig"), site.path("kubeconfig")).unwrap();
-    a_machine_in_its_place_is_the_same_host(&site, &disk, root.out.trim());
+    a_machine_in_its_place_is_the_same_host(&site, &mut machine, root.out.trim());
     a_group_is_waited_for(&site);
     a_stopped_down_is_taken_back_by_up(&site);
     the_cluster_makes_more(&site);

@@ -26,8 +26,9 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    pub(crate) fn new(site: &Site) -> Self {
-        let file = site.dir.with_extension("img");
+    /// The disk of this host.
+    pub(crate) fn new(site: &Site, host: &str) -> Self {
+        let file = site.dir.with_extension(format!("{host}.img"));
         sh(&format!(
             "losetup --noheadings --output NAME --associated '{}' | xargs -r losetup --detach",
             file.display()
@@ -39,14 +40,14 @@ impl Disk {
     }
 
     fn plug_in(&self, site: &Site) {
-        self.plug_in_as(site, DEVICE);
+        self.plug_in_as(site, HOST, DEVICE);
     }
 
     /// Creates its device node on the host, as the host's kernel would; a restart removes it.
-    pub(crate) fn plug_in_as(&self, site: &Site, device: &str) {
+    pub(crate) fn plug_in_as(&self, site: &Site, host: &str, device: &str) {
         let number = tool("lsblk", &["--noheadings", "--nodeps", "--output", "MAJ:MIN", &self.device]);
         let (major, minor) = number.trim().split_once(':').unwrap();
-        site.in_host(HOST, &format!("mkdir -p $(dirname {device}) && mknod -m 600 {device} b {major} {minor}"));
+        site.in_host(host, &format!("mkdir -p $(dirname {device}) && mknod -m 600 {device} b {major} {minor}"));
     }
 
     /// The result of blkid, without its cache.
@@ -223,7 +224,7 @@ fn etcd_has_a_disk_of_its_own_that_outlives_the_node() {
     site.ok(&["provision"]);
     settle(&site);
     let before = quiet_look(&site);
-    let disk = Disk::new(&site);
+    let disk = Disk::new(&site, HOST);
     configure(&site, None);
     site.lent(0, &["up"]);
     kubectl(&site, &["create", "configmap", "mark", "--from-literal=a=b"]);

@@ -140,15 +140,15 @@ impl Site {
 
     /// Starts turnup in a session of its own, by which processes left of it are found later.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
+        static RUNS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let file = |name: &str| self.scratch.join(name);
-        let (out, err) = (file("stdout"), file("stderr"));
-        let mut words = self.wrapper.clone();
-        words.push(env!("CARGO_BIN_EXE_turnup").to_owned());
-        words.extend(args.iter().map(|arg| (*arg).to_owned()));
+        let run = RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 8;
+        let (out, err) = (file(&format!("stdout-{run}")), file(&format!("stderr-{run}")));
+        let program = self.wrapper.iter().map(String::as_str).chain([env!("CARGO_BIN_EXE_turnup")]);
         let usual = std::env::var_os("PATH").unwrap();
         let path = std::env::join_paths(self.fakes.iter().cloned().chain(std::env::split_paths(&usual))).unwrap();
         let mut command = Command::new("setsid");
-        command.args(&words).current_dir(&self.dir).env("PATH", path).stdin(Stdio::null());
+        command.args(program.chain(args.iter().copied())).current_dir(&self.dir).env("PATH", path).stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", file("run")).env("TMPDIR", file("tmp"));
         for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_FAILPOINT_LOG", "NO_COLOR", "TERM"] {
             command.env_remove(name);
