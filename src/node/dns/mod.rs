@@ -27,7 +27,7 @@ use server::{Changed, DnsServer, FoundName, NewName};
 
 /// Between two looks. The lease of a dead API server ends after 15 seconds.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// The same where another host is to write, and after an error.
+/// The same where another host is to write.
 const LONG_INTERVAL: Duration = Duration::from_secs(30);
 /// How often a name is tried to be removed that changes meanwhile.
 const TRIES: usize = 5;
@@ -100,7 +100,7 @@ struct DnsWriter<'a> {
     wrong_since: Option<Instant>,
     /// What was told last, by what it is about.
     told: BTreeMap<&'a str, String>,
-    /// Not before this the server is asked.
+    /// Not before this a host asks the server that does not write.
     next: Option<Instant>,
     out: &'a mut dyn Write,
 }
@@ -121,20 +121,16 @@ impl<'a> DnsWriter<'a> {
             return Ok(());
         }
         let mut all_right = true;
-        let mut failed = false;
         for ApiName { name, is_external } in &self.config.names {
             let wanted = self.addresses(&live, *is_external);
             match self.keep(name, &wanted, live.is_leader) {
                 Ok(is_right) => all_right &= is_right,
                 Err(error) if error.class() == Class::Interrupted => return Ok(()),
-                Err(error) => {
-                    failed = true;
-                    self.tell(name, error.message())?;
-                }
+                Err(error) => self.tell(name, error.message())?,
             }
         }
         self.wrong_since = if all_right { None } else { self.wrong_since.or_else(|| Some(Instant::now())) };
-        self.next = (failed || !live.is_leader).then(|| Instant::now() + LONG_INTERVAL);
+        self.next = Some(Instant::now() + LONG_INTERVAL);
         Ok(())
     }
 
