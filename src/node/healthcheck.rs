@@ -16,9 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ureq::tls::{Certificate, ClientCert, PrivateKey, TlsConfig};
+use ureq::tls::{ClientCert, TlsConfig};
 
 use super::http_server::{self, HttpResponse, HttpService};
+use super::tls;
 use crate::error::{Context as _, Result};
 
 /// How long the API server may take. kubelet's liveness probe waits for 15 seconds.
@@ -125,9 +126,7 @@ impl Server {
 
     /// None when it cannot be read: the API server says 401 then, which is an answer.
     fn identity(&self) -> Option<ClientCert> {
-        let certificate = Certificate::from_pem(&fs_err::read(&self.options.certificate).ok()?).ok()?;
-        let key = PrivateKey::from_pem(&fs_err::read(&self.options.key).ok()?).ok()?;
-        Some(ClientCert::new_with_certs(&[certificate], key))
+        tls::client(&self.options.certificate, &self.options.key).ok()
     }
 }
 

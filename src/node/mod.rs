@@ -43,6 +43,7 @@ mod restore_log;
 pub(crate) mod static_pod;
 mod systemd;
 mod task;
+mod tls;
 pub(crate) mod up;
 mod volume_attach;
 mod workload;

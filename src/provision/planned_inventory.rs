@@ -10,7 +10,7 @@ use crate::phase::Check;
 use crate::unknown;
 
 use super::local;
-use super::planned_hosts::{PlannedHost, api_address, planned_hosts};
+use super::planned_hosts::{PlannedHost, api_address, find_balancer, planned_hosts};
 use super::render::{host_key, public_key, spec_file};
 use super::step_ids::APPLY;
 use crate::inventory::{self, Endpoint, Host, Inventory, Role, SshAccess};
@@ -44,7 +44,7 @@ pub(super) fn write(cluster: &Cluster, changed: Option<&BTreeSet<String>>) -> Re
         hosts.push(planned(cluster, host, role, instance(host)?)?);
     }
     let api = Endpoint {
-        node_balancer: cluster.settings.control_planes > 1,
+        node_balancer: find_balancer(&all).is_some(),
         ..Endpoint::new(api_address(&all)?.to_string(), cluster.settings.api_port)
     };
     let (name, target) = (&cluster.settings.name, &cluster.settings.target);

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use roxmltree::{Document, Node};
 use serde::{Deserialize, Serialize};
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::error::{Error, Result};
+
+use super::super::tls;
 
 /// The longest list or error that is read.
 const LONGEST: u64 = 8 << 20;
@@ -85,12 +87,7 @@ impl StoreConnection<'_> {
     }
 
     fn parse_authority(&self) -> Result<RootCerts> {
-        let certificates: Vec<_> = parse_pem(self.authority.as_bytes())
-            .filter_map(|item| match item {
-                Ok(PemItem::Certificate(certificate)) => Some(certificate),
-                _ => None,
-            })
-            .collect();
+        let certificates = tls::certificates(self.authority.as_bytes());
         if certificates.is_empty() {
             return Err(Error::config(self.words.no_certificate).hint("turnup config check"));
         }

@@ -28,8 +28,8 @@ pub(super) enum NameAction {
     Leave(String),
 }
 
-/// `live` is where the name should lead; empty where that is not known. `ttl` is given where it
-/// counts: servers may have their own, and a difference must not be written again and again.
+/// `live` is where the name should lead; empty where that is not known. Another TTL than `ttl` is
+/// minded once: servers may have their own, and a difference must not be written again and again.
 pub(super) fn decide(live: &BTreeSet<IpAddr>, found: &FoundName, owner: &str, ttl: u32, mind_ttl: bool) -> NameAction {
     let there = found.addresses();
     let new = |addresses: BTreeSet<IpAddr>| NewName { addresses, ttl };

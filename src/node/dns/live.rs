@@ -11,11 +11,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{RootCerts, TlsConfig};
 
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Error, Result};
 use crate::input;
 
+use super::super::tls;
 use super::config::EtcdAccess;
 
 /// A member that has lost its leader waits seven seconds before it says so.
@@ -36,10 +37,15 @@ pub(super) struct LiveServers {
 }
 
 impl LiveServers {
-    /// An error where the member has no contact to a majority.
-    pub(super) fn read(etcd: &EtcdAccess) -> Result<Self> {
+    /// None where the member does not lead and `is_due` is false: nothing needs them then. An error
+    /// where it has no contact to a majority.
+    pub(super) fn read(etcd: &EtcdAccess, is_due: bool) -> Result<Option<Self>> {
         let agent = agent(etcd)?;
         let status: Status = ask(&agent, etcd, "maintenance/status", &json!({}))?;
+        let is_leader = status.leader == status.header.member_id && status.leader != "0";
+        if !is_leader && !is_due {
+            return Ok(None);
+        }
         let range =
             json!({"key": STANDARD.encode(LEASES), "range_end": STANDARD.encode(LEASES_END), "keys_only": true});
         let found: Found = ask(&agent, etcd, "kv/range", &range)?;
@@ -47,8 +53,7 @@ impl LiveServers {
             let key = String::from_utf8(STANDARD.decode(&key.key).ok()?).ok()?;
             key.strip_prefix(LEASES)?.parse().ok()
         };
-        let is_leader = status.leader == status.header.member_id && status.leader != "0";
-        Ok(Self { is_leader, addresses: found.kvs.iter().filter_map(address).collect() })
+        Ok(Some(Self { is_leader, addresses: found.kvs.iter().filter_map(address).collect() }))
     }
 }
 
@@ -62,20 +67,10 @@ fn agent(etcd: &EtcdAccess) -> Result<ureq::Agent> {
     if etcd.authority.is_empty() {
         return Ok(config.build().into());
     }
-    let read = |path: &str| Ok::<_, Error>(input::read(path.as_ref(), input::KEYS)?);
-    let no_pem = |path: &str| format!("{path} is no PEM");
-    let authorities: Vec<_> = parse_pem(&read(&etcd.authority)?)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    let certificate = Certificate::from_pem(&read(&etcd.certificate)?).context(no_pem(&etcd.certificate))?;
-    let key = PrivateKey::from_pem(&read(&etcd.key)?).context(no_pem(&etcd.key))?;
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::Specific(authorities.into()))
-        .client_cert(Some(ClientCert::new_with_certs(&[certificate], key)))
-        .build();
+    let authorities = tls::certificates(&input::read(etcd.authority.as_ref(), input::KEYS)?);
+    let client = tls::client(etcd.certificate.as_ref(), etcd.key.as_ref())?;
+    let tls =
+        TlsConfig::builder().root_certs(RootCerts::Specific(authorities.into())).client_cert(Some(client)).build();
     Ok(config.tls_config(tls).build().into())
 }
 

@@ -107,19 +107,21 @@ struct DnsWriter<'a> {
 
 impl<'a> DnsWriter<'a> {
     fn round(&mut self) -> Result<()> {
-        let live = match LiveServers::read(&self.config.etcd) {
-            Ok(live) => {
+        let is_due = self.next.is_none_or(|next| Instant::now() >= next);
+        let live = match LiveServers::read(&self.config.etcd, is_due) {
+            Ok(None) => return Ok(()),
+            Ok(Some(live)) => {
                 self.tell("etcd", "etcd answers")?;
                 live
             }
             Err(error) => {
                 self.tell("etcd", error.message())?;
+                if !is_due {
+                    return Ok(());
+                }
                 LiveServers::default()
             }
         };
-        if self.next.is_some_and(|next| Instant::now() < next) && !live.is_leader {
-            return Ok(());
-        }
         let mut all_right = true;
         for ApiName { name, is_external } in &self.config.names {
             let wanted = self.addresses(&live, *is_external);

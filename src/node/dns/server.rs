@@ -31,6 +31,9 @@ const TYPES: [Rtype; 3] = [Rtype::A, Rtype::AAAA, Rtype::TXT];
 type DnsName = Name<Vec<u8>>;
 type Request = AdditionalBuilder<StreamTarget<Vec<u8>>>;
 
+/// A record of a change without its name, which is that of all.
+type Entry = (DnsClass, Ttl, UnknownRecordData<Vec<u8>>);
+
 /// The data of all records of one type at a name, as they are on the wire.
 type RecordSet = BTreeSet<Vec<u8>>;
 
@@ -145,39 +148,12 @@ impl<'c> DnsServer<'c> {
         let mut zone = message.question();
         zone.push((&self.zone, Rtype::SOA)).map_err(too_long)?;
         let mut prerequisites = zone.answer();
-        let no_data = |rtype| UnknownRecordData::from_octets(rtype, Vec::new()).map_err(too_long);
-        if is_ours {
-            for (set, rtype) in found.sets.iter().zip(TYPES) {
-                for data in set {
-                    let data = UnknownRecordData::from_octets(rtype, data.clone()).map_err(too_long)?;
-                    prerequisites.push((&parsed, DnsClass::IN, Ttl::ZERO, data)).map_err(too_long)?;
-                }
-                if set.is_empty() {
-                    prerequisites.push((&parsed, DnsClass::NONE, Ttl::ZERO, no_data(rtype)?)).map_err(too_long)?;
-                }
-            }
-        } else {
-            prerequisites.push((&parsed, DnsClass::NONE, Ttl::ZERO, no_data(Rtype::ANY)?)).map_err(too_long)?;
+        for (class, ttl, data) in prerequisites_of(found, is_ours)? {
+            prerequisites.push((&parsed, class, ttl, data)).map_err(too_long)?;
         }
         let mut update = prerequisites.authority();
-        let owner = text_data(&self.config.owner);
-        // The mark goes last, with the name.
-        let (keeps_mark, marks) = (is_ours && new.is_some(), new.map(|_| RecordSet::from([owner])));
-        let wanted = new.map(|new| split(&new.addresses)).unwrap_or_default();
-        let ttl = Ttl::from_secs(new.map_or(0, |new| new.ttl));
-        for (at, rtype) in TYPES.into_iter().enumerate() {
-            let (old, new) = match at {
-                2 if keeps_mark => continue,
-                2 => (&found.sets[2], marks.as_ref()),
-                at => (&found.sets[at], Some(&wanted[at])),
-            };
-            if !old.is_empty() && is_ours {
-                update.push((&parsed, DnsClass::ANY, Ttl::ZERO, no_data(rtype)?)).map_err(too_long)?;
-            }
-            for data in new.into_iter().flatten() {
-                let data = UnknownRecordData::from_octets(rtype, data.clone()).map_err(too_long)?;
-                update.push((&parsed, DnsClass::IN, ttl, data)).map_err(too_long)?;
-            }
+        for (class, ttl, data) in self.updates_of(found, is_ours, new)? {
+            update.push((&parsed, class, ttl, data)).map_err(too_long)?;
         }
         let answer = self.exchange(&mut self.connect()?, update.additional(), Signed::Always)?;
         match answer.header().rcode() {
@@ -185,6 +161,29 @@ impl<'c> DnsServer<'c> {
             Rcode::YXDOMAIN | Rcode::YXRRSET | Rcode::NXRRSET | Rcode::NXDOMAIN => Ok(Changed::Raced),
             rcode => Err(self.refusal(rcode, &format!("to change {name}"))),
         }
+    }
+
+    /// What is deleted and added (RFC 2136, section 2.5). The mark stays as it is until the name
+    /// goes.
+    fn updates_of(&self, found: &FoundName, is_ours: bool, new: Option<&NewName>) -> Result<Vec<Entry>> {
+        let wanted = new.map_or_else(Default::default, |new| {
+            let [v4, v6] = split(&new.addresses);
+            [v4, v6, RecordSet::from([text_data(&self.config.owner)])]
+        });
+        let ttl = Ttl::from_secs(new.map_or(0, |new| new.ttl));
+        let mut updates = Vec::new();
+        for ((old, wanted), rtype) in found.sets.iter().zip(&wanted).zip(TYPES) {
+            if rtype == Rtype::TXT && is_ours && new.is_some() {
+                continue;
+            }
+            if is_ours && !old.is_empty() {
+                updates.push(entry(DnsClass::ANY, Ttl::ZERO, rtype, &[])?);
+            }
+            for data in wanted {
+                updates.push(entry(DnsClass::IN, ttl, rtype, data)?);
+            }
+        }
+        Ok(updates)
     }
 
     fn parse(&self, name: &str) -> Result<DnsName> {
@@ -280,6 +279,28 @@ impl<'c> DnsServer<'c> {
             )),
         }
     }
+}
+
+fn entry(class: DnsClass, ttl: Ttl, rtype: Rtype, data: &[u8]) -> Result<Entry> {
+    UnknownRecordData::from_octets(rtype, data.to_vec()).map(|data| (class, ttl, data)).map_err(too_long)
+}
+
+/// What must be so for a change (RFC 2136, section 2.4): all that was found, or nothing at the
+/// name.
+fn prerequisites_of(found: &FoundName, is_ours: bool) -> Result<Vec<Entry>> {
+    if !is_ours {
+        return Ok(vec![entry(DnsClass::NONE, Ttl::ZERO, Rtype::ANY, &[])?]);
+    }
+    let mut prerequisites = Vec::new();
+    for (set, rtype) in found.sets.iter().zip(TYPES) {
+        if set.is_empty() {
+            prerequisites.push(entry(DnsClass::NONE, Ttl::ZERO, rtype, &[])?);
+        }
+        for data in set {
+            prerequisites.push(entry(DnsClass::IN, Ttl::ZERO, rtype, data)?);
+        }
+    }
+    Ok(prerequisites)
 }
 
 fn too_long<E>(_: E) -> Error {
