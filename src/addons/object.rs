@@ -17,13 +17,17 @@ pub(super) const SYSTEM: &str = "kube-system";
 /// All namespaces in which addons have objects.
 pub(super) const HOMES: [&str; 2] = [SYSTEM, "default"];
 /// Kinds of addons without a namespace.
-const CLUSTER_SCOPED: [&str; 5] = ["APIService", "ClusterRole", "ClusterRoleBinding", DEFINITION, "StorageClass"];
+const CLUSTER_SCOPED: [&str; 7] =
+    ["APIService", "ClusterRole", "ClusterRoleBinding", DEFINITION, WEBHOOKS[0], WEBHOOKS[1], "StorageClass"];
 
 /// Defines a kind.
 pub(super) const DEFINITION: &str = "CustomResourceDefinition";
-/// Says which of several pods acts; the addon's manifest has it alone so that it goes with the
-/// addon.
-pub(super) const LEASE: &str = "Lease";
+/// What a controller writes for itself: which of several pods acts, the keys of a webhook. The
+/// addon's manifest has such an object alone so that it goes with the addon.
+pub(super) const HELD: [&str; 2] = ["Lease", SECRET];
+pub(super) const SECRET: &str = "Secret";
+/// Have the API server ask a pod about objects of some kinds.
+pub(super) const WEBHOOKS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 /// One object; where it is an addon's, its kind decides about its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::bootstrap::{find_condition, is_ready};
 
-use super::object::{ADDON, HASH, LEASE, Object};
+use super::object::{ADDON, HASH, HELD, Object, WEBHOOKS};
 use super::own::Recorded;
 
 /// On the API's copy of a static pod.
@@ -102,7 +103,8 @@ impl Observed {
         }
         let generation = metadata["generation"].as_u64().map(|number| format!("generation {number}"));
         // What a Lease says is its holder's matter, and new every few seconds.
-        let generation = generation.or_else(|| (object.kind == LEASE).then(|| "there".to_owned()));
+        let generation = generation.or_else(|| HELD.contains(&object.kind.as_str()).then(|| "there".to_owned()));
+        let generation = find_webhooks(&object, item).or(generation);
         let written = generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])));
         self.hashes.extend(optional(&metadata["annotations"][HASH]).map(|hash| (object.clone(), hash)));
         self.addon_objects.insert(object, written);
@@ -111,6 +113,16 @@ impl Observed {
     pub(crate) fn node(&self, name: &str) -> Option<&ObservedNode> {
         self.nodes.iter().find(|node| node.name == name)
     }
+}
+
+/// What a webhook configuration says, but for the authority of its pods, which is not the
+/// manifest's matter: an injector writes it in.
+fn find_webhooks(object: &Object, item: &Value) -> Option<String> {
+    let mut webhooks = WEBHOOKS.contains(&object.kind.as_str()).then(|| item["webhooks"].clone())?;
+    for webhook in webhooks.as_array_mut().into_iter().flatten() {
+        webhook["clientConfig"].as_object_mut()?.remove("caBundle");
+    }
+    Some(format!("sha256 {}", hex::encode(Sha256::digest(webhooks.to_string()))))
 }
 
 impl ObservedNode {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::object::Object;
 use super::observed::{Observed, ObservedNode, Pod, Workload};
 use super::render::Rendered;
 
@@ -77,10 +78,22 @@ fn missing_of(addon: &Rendered, hosts: &[&String], observed: &Observed) -> Vec<S
     if !workload.is_current {
         return vec![format!("{name}: its controller has not seen it yet")];
     }
-    if addon.main.kind == "Deployment" {
-        missing_replicas(addon, workload, observed)
+    let others = addon.objects.iter().filter(|object| object.kind == "Deployment" && **object != addon.main);
+    let mut missing: Vec<String> = others.flat_map(|other| missing_deployment(other, observed)).collect();
+    missing.extend(if addon.main.kind == "Deployment" {
+        missing_replicas(&addon.name, workload, observed)
     } else {
         missing_pods(addon, hosts, observed)
+    });
+    missing
+}
+
+/// A Deployment beside the main object, which alone records the hash.
+fn missing_deployment(object: &Object, observed: &Observed) -> Vec<String> {
+    match observed.workloads.iter().find(|workload| workload.object == *object) {
+        Some(workload) if workload.is_current => missing_replicas(&object.name, workload, observed),
+        Some(_) => vec![format!("{}: its controller has not seen it yet", object.name)],
+        None => vec![format!("{object} is not in the cluster")],
     }
 }
 
@@ -107,14 +120,15 @@ fn missing_pods(addon: &Rendered, hosts: &[&String], observed: &Observed) -> Vec
     hosts.iter().filter_map(missing).collect()
 }
 
-fn missing_replicas(addon: &Rendered, workload: &Workload, observed: &Observed) -> Vec<String> {
+fn missing_replicas(name: &str, workload: &Workload, observed: &Observed) -> Vec<String> {
     let [wanted, updated, available] = workload.replicas;
     if updated >= wanted && available >= wanted {
         return Vec::new();
     }
-    let prefix = format!("{}-", addon.name);
-    let of_addon = |pod: &&Pod| pod.owner.as_ref().is_some_and(|owner| owner.starts_with(&prefix)) && !pod.ready;
+    // A ReplicaSet has the Deployment's name and one word more.
+    let is_of_it = |owner: &str| owner.rsplit_once('-').is_some_and(|(deployment, _)| deployment == name);
+    let of_it = |pod: &&Pod| pod.owner.as_deref().is_some_and(is_of_it) && !pod.ready;
     let pods: Vec<String> =
-        observed.pods.iter().filter(of_addon).map(|pod| format!("{}: {}", addon.name, pod.describe())).collect();
-    if pods.is_empty() { vec![format!("{}: {available} of {wanted} pods are available", addon.name)] } else { pods }
+        observed.pods.iter().filter(of_it).map(|pod| format!("{name}: {}", pod.describe())).collect();
+    if pods.is_empty() { vec![format!("{name}: {available} of {wanted} pods are available")] } else { pods }
 }

@@ -15,7 +15,7 @@ use crate::inventory::Inventory;
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
 use crate::unknown;
 
-use super::object::{DEFINITION, Object};
+use super::object::{DEFINITION, Object, SECRET, WEBHOOKS};
 use super::observed::{Observed, Pod};
 use super::own::{self, NETWORK, OWN, OwnSet, Recorded, WORKLOADS};
 use super::own_apply::{SetDelivery, find_recorded};
@@ -175,14 +175,17 @@ impl AddonContext {
     }
 
     /// Nodes, workloads, pods and what belongs to them, all in one call; one more for main objects
-    /// that are no workload, and for definitions, which other software may bring as well.
+    /// that are no workload, for definitions, which other software may bring as well, and for
+    /// webhooks and their keys.
     fn look(&self) -> Result<Observed> {
         let kinds = "nodes,daemonsets.apps,deployments.apps,pods,services,configmaps";
         let kubectl = kubectl(&self.cluster)?;
         let mut observed = Observed::parse(&kubectl.get(&[kinds, "--namespace=kube-system"])?);
         if self.manifests().is_ok_and(|manifests| manifests.iter().any(Rendered::needs_list)) {
             let mut further = prune::find_objects(&kubectl)?;
-            let is_seen = |object: &Object| further.hashes.contains_key(object) || object.kind == DEFINITION;
+            let kinds = [DEFINITION, SECRET, WEBHOOKS[0], WEBHOOKS[1]];
+            let is_seen =
+                |object: &Object| further.hashes.contains_key(object) || kinds.contains(&object.kind.as_str());
             further.addon_objects.retain(|object, _| is_seen(object));
             observed.addon_objects.extend(further.addon_objects);
             observed.hashes.extend(further.hashes);

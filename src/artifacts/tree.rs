@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, DirEntry, include_dir};
 
 use crate::{Error, Result};
 
@@ -25,25 +25,43 @@ pub(super) fn write_reference(package: &str, into: &Path) -> Result<()> {
     write_files(&name, "", &target)
 }
 
-/// Writes the files of a directory; the one in the working directory counts when it has this file.
+/// Writes the files of a directory and below; the one in the working directory counts when it has
+/// this file.
 fn write_files(name: &str, proof: &str, into: &Path) -> Result<()> {
     let local = Path::new(HERE).join(name);
     if local.join(proof).exists() {
-        for entry in fs_err::read_dir(&local)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                fs_err::copy(entry.path(), into.join(entry.file_name()))?;
-            }
-        }
-        return Ok(());
+        return copy_files(&local, into);
     }
     let module = MODULES.get_dir(name).ok_or_else(|| {
         Error::config(format!("there is no Go module {HERE}/{name}"))
             .hint("write its go.mod and go.sum there, in the way of the other directories")
     })?;
-    for file in module.files() {
-        if let Some(file_name) = file.path().file_name() {
-            fs_err::write(into.join(file_name), file.contents())?;
+    extract_files(module, into)
+}
+
+fn copy_files(from: &Path, into: &Path) -> Result<()> {
+    for entry in fs_err::read_dir(from)? {
+        let entry = entry?;
+        let target = into.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs_err::create_dir(&target)?;
+            copy_files(&entry.path(), &target)?;
+        } else {
+            fs_err::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+fn extract_files(from: &Dir<'_>, into: &Path) -> Result<()> {
+    for entry in from.entries() {
+        let target = into.join(entry.path().file_name().unwrap_or_default());
+        match entry {
+            DirEntry::Dir(dir) => {
+                fs_err::create_dir(&target)?;
+                extract_files(dir, &target)?;
+            }
+            DirEntry::File(file) => fs_err::write(&target, file.contents())?,
         }
     }
     Ok(())

@@ -241,12 +241,14 @@ fn classify(error: Error, kubeconfig: &Path) -> Error {
     let lines: Vec<String> =
         error.evidence_lines().iter().filter(|line| !line.contains("memcache.go")).cloned().collect();
     let says = |words: &[&str]| words.iter().any(|word| lines.iter().any(|line| line.contains(word)));
-    if says(&CLOCK) {
+    // What the API server says about the pod that it asks is not about itself.
+    let is_of_webhook = says(&["failed calling webhook"]);
+    if says(&CLOCK) && !is_of_webhook {
         let error = Error::precondition("the API server's certificate is expired or not yet valid; check the clocks");
         let hint = "compare the clocks: date --utc, here and on the control-plane host";
         return lines.iter().fold(error, Error::evidence).hint(hint);
     }
-    if says(&UNUSABLE) {
+    if says(&UNUSABLE) && !is_of_webhook {
         let message = format!("the kubeconfig {} is damaged or of another cluster", kubeconfig.display());
         return lines
             .iter()

@@ -24,6 +24,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems.extend(check_patience(facts));
     problems.extend(check_metrics(facts));
     problems.extend(check_exporter(facts));
+    problems.extend(check_dns_over_https(facts));
     problems
 }
 
@@ -65,11 +66,12 @@ fn check_servers(facts: &Values<'_, '_>) -> Vec<Problem> {
 }
 
 /// Limits of memory, and what the manifests request: the API server refuses a limit below it.
-const LIMITS: [(&str, &str, &str); 4] = [
+const LIMITS: [(&str, &str, &str); 5] = [
     ("phase3.dns_memory_limit", "70Mi", "CoreDNS"),
     ("phase3.kube_state_metrics_memory_limit", "64Mi", "kube-state-metrics"),
     ("phase3.network_policies_memory_limit", "40Mi", "kube-network-policies"),
     ("phase3.snapshots_memory_limit", "32Mi", "snapshot-controller"),
+    ("phase3.cert_manager_memory_limit", "64Mi", "cert-manager"),
 ];
 
 fn check_memory(facts: &Values<'_, '_>) -> Vec<Problem> {
@@ -79,6 +81,13 @@ fn check_memory(facts: &Values<'_, '_>) -> Vec<Problem> {
         Some(Problem::of(name, format!("{limit} is less than the {request} that {who} requests")))
     };
     LIMITS.into_iter().filter_map(judge).collect()
+}
+
+/// cert-manager does not start with a URL of another scheme.
+fn check_dns_over_https(facts: &Values<'_, '_>) -> Option<Problem> {
+    let name = "phase3.cert_manager_dns01_nameservers";
+    let plain = words(facts.text(name)?).into_iter().find(|server| server.starts_with("http://"))?;
+    Some(Problem::of(name, format!("{plain}: DNS over HTTPS needs an https URL")))
 }
 
 /// node-exporter listens on every host.
@@ -259,6 +268,24 @@ mod tests {
             assert!(said.contains(why), "{said}");
         }
         assert_eq!(refused(&[(port, "9101"), ("phase2.api_port", "9100")]), "");
+    }
+
+    #[test]
+    fn cert_manager_asks_dns_servers_by_address_or_https() {
+        let source = TreeSource::embedded();
+        let refused = |name: &str, value: &str| {
+            let mut settings = Settings::defaults(&source).unwrap();
+            let pairs = [("phase3.cert_manager", "y"), (name, value)];
+            settings.set_all(&pairs).map_or_else(|error| error.message().to_owned(), |_| String::new())
+        };
+        let servers = "phase3.cert_manager_dns01_nameservers";
+        assert_eq!(
+            refused(servers, "192.0.2.53,http://192.0.2.54/dns-query"),
+            format!("{servers}: http://192.0.2.54/dns-query: DNS over HTTPS needs an https URL")
+        );
+        assert_eq!(refused(servers, "192.0.2.53,https://192.0.2.54/dns-query"), "");
+        let limit = "phase3.cert_manager_memory_limit";
+        assert_eq!(refused(limit, "32Mi"), format!("{limit}: 32Mi is less than the 64Mi that cert-manager requests"));
     }
 
     #[test]

@@ -168,6 +168,7 @@ fn the_list_says_what_there_is(site: &Site) {
         list["addons"].as_array().unwrap().iter().partition(|addon| addon["enabled"] == true);
     let names: Vec<&str> = off.iter().filter_map(|addon| addon["name"].as_str()).collect();
     let expected = vec![
+        "cert-manager",
         "gateway-api",
         "kube-network-policies",
         "kube-state-metrics",
