@@ -25,8 +25,7 @@ pub(super) fn find_changes(
         let (known, new): (Vec<&Object>, Vec<&Object>) =
             manifest.objects.iter().partition(|object| there.addon_objects.contains_key(object));
         // What differs in a Lease is what its holder wrote.
-        let known: Vec<&Object> =
-            known.into_iter().filter(|object| !HELD.contains(&object.kind.as_str())).collect();
+        let known: Vec<&Object> = known.into_iter().filter(|object| !HELD.contains(&object.kind.as_str())).collect();
         changes.extend(new.into_iter().map(|object| Change::new(Verb::Create, "object", object.to_string())));
         if !known.is_empty() {
             let known: Vec<String> = known.into_iter().map(ToString::to_string).collect();

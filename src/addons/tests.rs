@@ -317,10 +317,7 @@ fn cert_manager_as_it_is_applied() {
         manifest.split("\n---\n").partition(|document| document.contains("kind: CustomResourceDefinition\n"));
     let objects = Object::read(&kinds.join("\n---\n")).unwrap();
     let names: Vec<&str> = objects.iter().map(|(object, _)| object.name.split_once('.').unwrap().0).collect();
-    assert_eq!(
-        names,
-        ["certificaterequests", "certificates", "challenges", "clusterissuers", "issuers", "orders"]
-    );
+    assert_eq!(names, ["certificaterequests", "certificates", "challenges", "clusterissuers", "issuers", "orders"]);
     let lock: Value = serde_json::from_str(include_str!("../../cluster.lock.json")).unwrap();
     for document in kinds {
         let version = document.strip_prefix("# As cert-manager ").and_then(|text| text.split(' ').next()).unwrap();

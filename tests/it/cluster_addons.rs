@@ -30,7 +30,8 @@ fn settings_of_addons_and_own_manifests_act() {
     site.ok(&["down", "--yes"]);
 }
 
-fn image(site: &Site, workload: &str) -> String {
+/// The image that a workload runs.
+pub(crate) fn image(site: &Site, workload: &str) -> String {
     let path = "--output=jsonpath={.spec.template.spec.containers[0].image}";
     site.kubectl(&["get", workload, "--namespace=kube-system", path])
 }

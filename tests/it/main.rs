@@ -35,6 +35,7 @@ mod cluster_assets;
 mod cluster_backup;
 mod cluster_bare;
 mod cluster_bench;
+mod cluster_certificates;
 mod cluster_cis;
 mod cluster_cloud;
 #[cfg(feature = "failpoints")]

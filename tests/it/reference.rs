@@ -378,6 +378,20 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "manifest `addons/cert-manager.yaml`",
+        &[
+            "phase3.cert_manager_replicas",
+            "phase3.cert_manager_cluster_resource_namespace",
+            "phase3.cert_manager_dns01_nameservers",
+            "phase3.cert_manager_dns01_nameservers_only",
+            "phase3.cert_manager_default_issuer",
+            "phase3.cert_manager_gateway_api",
+            "phase3.cert_manager_owner_ref",
+            "phase3.cert_manager_log_level",
+            "phase3.cert_manager_memory_limit",
+        ],
+    ),
+    (
         "manifest `addons/node-exporter.yaml`",
         &["phase3.node_exporter_port", "phase3.node_exporter_skip_collectors", "phase3.node_exporter_extra_collectors"],
     ),
