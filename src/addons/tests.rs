@@ -499,7 +499,7 @@ fn a_template_of_the_user_that_could_not_be_pruned_is_refused() {
         (service("default", labels), "its namespace is not kube-system"),
         (service("kube-system", "{}"), "it has no label app.kubernetes.io/managed-by: turnup"),
         (service("kube-system", &labels.replace("coredns", "other")), "it has no label turnup.dev/addon: coredns"),
-        (service("kube-system", labels).replace("Service", "Secret"), "turnup prunes no objects of its kind"),
+        (service("kube-system", labels).replace("Service", "Endpoints"), "turnup prunes no objects of its kind"),
     ] {
         fs_err::write(&own, &text).unwrap();
         let error = render_from(&TreeSource::find(dir.path()), |_| {}).unwrap_err();

@@ -214,6 +214,7 @@ mod tests {
                 "gateway-api",
                 "kube-network-policies",
                 "kube-proxy",
+                "cert-manager",
                 "coredns",
                 "kube-state-metrics",
                 "limit-range",
@@ -223,7 +224,7 @@ mod tests {
                 "snapshot-controller"
             ]
         );
-        assert_eq!(Addon::all(&source).unwrap()[4].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
+        assert_eq!(Addon::all(&source).unwrap()[5].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
         let names = |addons: &[(&str, &str)]| -> Vec<String> {
