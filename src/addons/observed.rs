@@ -100,17 +100,22 @@ impl Observed {
         if metadata["namespace"].as_str().is_some_and(|namespace| Some(namespace) != object.home()) {
             return;
         }
-        let generation = metadata["generation"].as_u64().map(|number| format!("generation {number}"));
-        // What a Lease says is its holder's matter, and new every few seconds.
-        let generation = generation.or_else(|| (object.kind == LEASE).then(|| "there".to_owned()));
-        let written = generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])));
         self.hashes.extend(optional(&metadata["annotations"][HASH]).map(|hash| (object.clone(), hash)));
-        self.addon_objects.insert(object, written);
+        self.addon_objects.insert(object, find_written(item));
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<&ObservedNode> {
         self.nodes.iter().find(|node| node.name == name)
     }
+}
+
+/// What changes with every write to an object: its generation, or else its resource version.
+pub(super) fn find_written(item: &Value) -> String {
+    let metadata = &item["metadata"];
+    let generation = metadata["generation"].as_u64().map(|number| format!("generation {number}"));
+    // What a Lease says is its holder's matter, and new every few seconds.
+    let generation = generation.or_else(|| (item["kind"] == LEASE).then(|| "there".to_owned()));
+    generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])))
 }
 
 impl ObservedNode {

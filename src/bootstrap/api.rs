@@ -86,6 +86,13 @@ impl Kubectl {
         self
     }
 
+    /// No call takes longer than until then.
+    #[must_use]
+    pub fn until(mut self, end: Instant) -> Self {
+        self.deadline = Some(end);
+        self
+    }
+
     /// A run with these arguments.
     pub fn command<S: AsRef<str>>(&self, args: &[S]) -> Run {
         let run = Run::new(&self.program)
