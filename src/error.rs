@@ -210,6 +210,13 @@ impl Error {
         self.message().contains(words) || self.evidence.iter().any(|line| line.contains(words))
     }
 
+    /// Message and evidence in one line, without the next command: for the journal of a unit.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        let lines = self.evidence.iter().map(String::as_str);
+        [self.message()].into_iter().chain(lines).collect::<Vec<_>>().join(": ")
+    }
+
     /// The next command, when one is known.
     #[must_use]
     pub fn next(&self) -> Option<&str> {

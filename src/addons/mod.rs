@@ -7,7 +7,11 @@
 //! each records version and hash. Manifests of the user's own go as they are; inventories in the
 //! cluster name their objects. Nothing here knows how a host became a node.
 
+mod addon_manager;
 mod authorities;
+#[cfg(test)]
+mod certificate_tests;
+mod context;
 mod definitions;
 mod evidence;
 mod list;
@@ -19,11 +23,14 @@ mod preview;
 mod prunable;
 mod prune;
 mod render;
+mod replacement;
 mod rollout;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod wait;
 
+pub use addon_manager::run as run_addon_manager;
 pub use definitions::require_unused_definitions;
 pub(crate) use evidence::collect as collect_evidence;
 pub use list::{AddonList, AddonRow, ManifestRow};

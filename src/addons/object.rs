@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::error::{Context as _, Result};
+
 /// The label that names the addon to which an object belongs.
 pub(super) const ADDON: &str = "turnup.dev/addon";
 
@@ -11,6 +13,9 @@ pub(super) const ADDON: &str = "turnup.dev/addon";
 pub(super) const HASH: &str = "turnup.dev/hash";
 /// The label of an inventory of the user's own manifests: which set it is of.
 pub(super) const SET: &str = "turnup.dev/manifests";
+
+/// On everything that the cluster keeps for the addon-manager: its name, or `lease`.
+pub(super) const MANAGER: &str = "turnup.dev/addon-manager";
 
 /// The namespace of nearly all objects of addons.
 pub(super) const SYSTEM: &str = "kube-system";
@@ -24,7 +29,10 @@ const CLUSTER_SCOPED: [&str; 7] =
 pub(super) const DEFINITION: &str = "CustomResourceDefinition";
 /// What a controller writes for itself: which of several pods acts, the keys of a webhook. The
 /// addon's manifest has such an object alone so that it goes with the addon.
-pub(super) const HELD: [&str; 2] = ["Lease", SECRET];
+pub(super) const HELD: [&str; 2] = [LEASE, SECRET];
+/// Says which of several pods acts.
+pub(super) const LEASE: &str = "Lease";
+/// Holds keys.
 pub(super) const SECRET: &str = "Secret";
 /// Have the API server ask a pod about objects of some kinds.
 pub(super) const WEBHOOKS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
@@ -54,7 +62,7 @@ impl Object {
     ///
     /// A text that is no YAML, and a document without an identity: it could be neither awaited nor
     /// pruned. The message counts documents as kubectl does, without the empty ones.
-    pub fn read(manifest: &str) -> Result<Vec<(Self, Value)>, String> {
+    pub fn read(manifest: &str) -> std::result::Result<Vec<(Self, Value)>, String> {
         let documents: Vec<Value> =
             serde_saphyr::from_multiple(manifest).map_err(|error| error.without_snippet().to_string())?;
         let mut objects = Vec::new();
@@ -64,7 +72,7 @@ impl Object {
         Ok(objects)
     }
 
-    fn identify(value: &Value) -> Result<Self, &'static str> {
+    fn identify(value: &Value) -> std::result::Result<Self, &'static str> {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
         let api_version = text("/apiVersion").ok_or("has no apiVersion")?;
         let kind = text("/kind").ok_or("has no kind")?;
@@ -119,8 +127,21 @@ impl fmt::Display for Object {
     }
 }
 
+/// The objects that `kubectl get --output=json` printed: a list, or one alone; none where it
+/// printed nothing, as for names that are not there.
+pub(super) fn read_answer(said: &str) -> Result<Vec<Value>> {
+    if said.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found: Value = serde_json::from_str(said).context("kubectl get did not print JSON")?;
+    match found.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => Ok(items),
+        _ => Ok(vec![found]),
+    }
+}
+
 /// An object, or the items of a list of them.
-fn open_list(mut value: Value, objects: &mut Vec<(Object, Value)>) -> Result<(), &'static str> {
+fn open_list(mut value: Value, objects: &mut Vec<(Object, Value)>) -> std::result::Result<(), &'static str> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match value.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) if is_list => items.into_iter().try_for_each(|item| open_list(item, objects)),

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::bootstrap::{find_condition, is_ready};
 
-use super::object::{ADDON, HASH, HELD, Object, WEBHOOKS};
+use super::object::{ADDON, HASH, HELD, LEASE, Object, WEBHOOKS};
 use super::own::Recorded;
 
 /// On the API's copy of a static pod.
@@ -101,13 +101,8 @@ impl Observed {
         if metadata["namespace"].as_str().is_some_and(|namespace| Some(namespace) != object.home()) {
             return;
         }
-        let generation = metadata["generation"].as_u64().map(|number| format!("generation {number}"));
-        // What a Lease says is its holder's matter, and new every few seconds.
-        let generation = generation.or_else(|| HELD.contains(&object.kind.as_str()).then(|| "there".to_owned()));
-        let generation = find_webhooks(&object, item).or(generation);
-        let written = generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])));
         self.hashes.extend(optional(&metadata["annotations"][HASH]).map(|hash| (object.clone(), hash)));
-        self.addon_objects.insert(object, written);
+        self.addon_objects.insert(object, find_written(item));
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<&ObservedNode> {
@@ -115,14 +110,30 @@ impl Observed {
     }
 }
 
+/// What changes with every write to an object: its generation, or else its resource version.
+pub(super) fn find_written(item: &Value) -> String {
+    let kind = item["kind"].as_str().unwrap_or_default();
+    if WEBHOOKS.contains(&kind) {
+        return digest_webhooks(item["webhooks"].clone());
+    }
+    let metadata = &item["metadata"];
+    let generation = metadata["generation"].as_u64().map(|number| format!("generation {number}"));
+    // What a Lease says is its holder's matter, and new every few seconds; a Secret of the user's
+    // is none of these.
+    let is_held = kind == LEASE || HELD.contains(&kind) && metadata["labels"].get(ADDON).is_some();
+    let generation = generation.or_else(|| is_held.then(|| "there".to_owned()));
+    generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])))
+}
+
 /// What a webhook configuration says, but for the authority of its pods, which is not the
 /// manifest's matter: an injector writes it in.
-fn find_webhooks(object: &Object, item: &Value) -> Option<String> {
-    let mut webhooks = WEBHOOKS.contains(&object.kind.as_str()).then(|| item["webhooks"].clone())?;
+fn digest_webhooks(mut webhooks: Value) -> String {
     for webhook in webhooks.as_array_mut().into_iter().flatten() {
-        webhook["clientConfig"].as_object_mut()?.remove("caBundle");
+        if let Some(client) = webhook["clientConfig"].as_object_mut() {
+            client.remove("caBundle");
+        }
     }
-    Some(format!("sha256 {}", hex::encode(Sha256::digest(webhooks.to_string()))))
+    format!("sha256 {}", hex::encode(Sha256::digest(webhooks.to_string())))
 }
 
 impl ObservedNode {

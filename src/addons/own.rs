@@ -55,7 +55,7 @@ pub(super) struct Recorded {
 }
 
 impl OwnObject {
-    fn new(object: &Object, manifest: &Value) -> Self {
+    pub(super) fn new(object: &Object, manifest: &Value) -> Self {
         let namespace = manifest["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
         Self {
             group: object.group.clone(),

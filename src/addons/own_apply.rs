@@ -10,14 +10,21 @@ use serde_json::Value;
 use crate::bootstrap::Kubectl;
 use crate::change::{Change, Verb};
 use crate::error::{Class, Error, Result};
+use crate::parallel;
 
-use super::object::SET;
+use super::object::{DEFINITION, SET, read_answer};
 use super::observed::Observed;
 use super::own::{OwnObject, OwnSet, Recorded, config_map_name};
-use super::preview::diff;
+use super::preview::{compare, diff};
+use super::replacement::{replace_where_refused, require_replaceable};
 
 /// How often a set is applied: kinds and namespaces that are in it count only once they are there.
 const ATTEMPTS: usize = 4;
+
+/// So many objects go by one call of kubectl, which asks for each of them.
+const BATCH: usize = 100;
+/// So many calls run at a time: kubectl holds itself to 50 requests a second.
+const AT_ONCE: usize = 4;
 
 /// The inventories of the cluster.
 pub(super) fn find_recorded(kubectl: &Kubectl) -> Result<BTreeMap<String, Recorded>> {
@@ -36,18 +43,10 @@ pub(super) struct SetDelivery<'a> {
 }
 
 impl SetDelivery<'_> {
-    /// Objects that the set has no longer, those that came last first.
+    /// Objects that the set has no longer.
     fn left(&self) -> Vec<&OwnObject> {
         let recorded = self.recorded.filter(|_| self.prune);
-        let left = recorded.into_iter().flat_map(|recorded| recorded.objects.difference(&self.set.objects));
-        let mut left: Vec<&OwnObject> = left.collect();
-        // What others need goes last: their kind, their namespace.
-        left.sort_by_key(|object| match object.kind.as_str() {
-            "CustomResourceDefinition" => 1,
-            "Namespace" => 2,
-            _ => 0,
-        });
-        left
+        recorded.into_iter().flat_map(|recorded| recorded.objects.difference(&self.set.objects)).collect()
     }
 
     /// Why the set is not in the cluster as it should be; nothing when it is.
@@ -67,19 +66,22 @@ impl SetDelivery<'_> {
         }
     }
 
-    /// What applying and pruning would change.
-    pub(super) fn find_changes(&self) -> Result<Vec<Change>> {
+    /// What applying and pruning would change, and whether that is refused.
+    pub(super) fn find_changes(&self) -> Result<(Vec<Change>, Result<()>)> {
         let none = BTreeSet::new();
         let before = self.recorded.map_or(&none, |recorded| &recorded.objects);
         let new = self.set.objects.difference(before);
         let mut changes: Vec<Change> =
             new.map(|object| Change::new(Verb::Create, "object", object.to_string())).collect();
+        let mut allowed = Ok(());
         let known: Vec<&OwnObject> = self.set.objects.intersection(before).collect();
         if !known.is_empty() {
-            match diff(self.kubectl, &self.set.text) {
-                Ok(found) => {
+            match compare(self.kubectl, &self.set.text) {
+                Ok((found, replacements)) => {
                     let is_known = |change: &Change| known.iter().any(|object| object.short() == change.name);
                     changes.extend(found.into_iter().filter(is_known));
+                    changes.extend(replacements.iter().map(|one| one.change(one.object.to_string())));
+                    allowed = require_replaceable(&replacements);
                 }
                 Err(error) if error.class() == Class::Transient || error.class() == Class::Interrupted => {
                     return Err(error);
@@ -92,7 +94,20 @@ impl SetDelivery<'_> {
             }
         }
         changes.extend(self.left().into_iter().map(|object| Change::new(Verb::Delete, "object", object.to_string())));
-        Ok(changes)
+        Ok((changes, allowed))
+    }
+
+    /// An error when the set has an object that can only be replaced, and data would go with it.
+    pub(super) fn require_replaceable(&self) -> Result<()> {
+        if self.recorded.is_none() || self.set.objects.is_empty() {
+            return Ok(());
+        }
+        match compare(self.kubectl, &self.set.text) {
+            Ok((_, replacements)) => require_replaceable(&replacements),
+            Err(error) if error.class() == Class::Transient || error.class() == Class::Interrupted => Err(error),
+            // A namespace or kind of it is not there yet; to apply it says all else.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Applies the set where it is not there as it should be, and prunes; whether anything was
@@ -103,15 +118,14 @@ impl SetDelivery<'_> {
             return Ok(false);
         }
         let before = self.recorded.map(|recorded| recorded.objects.clone()).unwrap_or_default();
-        let mut kept: BTreeSet<OwnObject> = set.objects.union(&before).cloned().collect();
+        let all: BTreeSet<OwnObject> = set.objects.union(&before).cloned().collect();
         if !set.objects.is_empty() {
-            self.record("", &kept)?;
+            self.record("", &all)?;
             self.apply()?;
         }
-        for object in self.left() {
-            self.remove(object)?;
-            kept.remove(object);
-        }
+        let left = self.left();
+        self.remove(&left)?;
+        let kept: BTreeSet<OwnObject> = all.into_iter().filter(|object| !left.contains(&object)).collect();
         if kept.is_empty() {
             let name = config_map_name(set.name);
             let args = ["delete", "configmap", &name, "--namespace=kube-system", "--ignore-not-found"];
@@ -129,44 +143,82 @@ impl SetDelivery<'_> {
     fn apply(&self) -> Result<()> {
         let file = format!("--filename={}", self.file);
         let args = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", &file];
-        for attempt in 1.. {
-            let Err(error) = self.kubectl.run(&args) else { break };
-            if attempt == ATTEMPTS || !may_come(&error) {
-                return Err(error.hint(format!("turnup config explain {}", self.set.setting)));
+        let apply = || apply_until_known(self.kubectl, &self.set.objects, || self.kubectl.run(&args).map(drop));
+        replace_where_refused(self.kubectl, &self.set.text, apply)
+            .map_err(|error| error.hint(format!("turnup config explain {}", self.set.setting)))
+    }
+
+    /// Removes these objects, what others need last: their kind, their namespace.
+    fn remove(&self, objects: &[&OwnObject]) -> Result<()> {
+        let rank = |object: &OwnObject| match object.kind.as_str() {
+            DEFINITION => 1,
+            "Namespace" => 2,
+            _ => 0,
+        };
+        for turn in 0..=2 {
+            let mut alike: BTreeMap<(&str, &str, &str), Vec<&OwnObject>> = BTreeMap::new();
+            for object in objects.iter().filter(|object| rank(object) == turn) {
+                alike.entry((&object.group, &object.kind, &object.namespace)).or_default().push(object);
             }
-            self.wait_for_kinds()?;
+            let batches: Vec<&[&OwnObject]> = alike.values().flat_map(|objects| objects.chunks(BATCH)).collect();
+            let ended = parallel::map(&batches, AT_ONCE, |batch| self.remove_batch(batch));
+            ended.into_iter().collect::<Result<()>>()?;
         }
         Ok(())
     }
 
-    /// Until the API server serves the kinds that the set brings along.
-    fn wait_for_kinds(&self) -> Result<()> {
-        let kinds = self.set.objects.iter().filter(|object| object.kind == "CustomResourceDefinition");
-        let names: Vec<String> = kinds.map(OwnObject::argument).collect();
-        if names.is_empty() {
-            return Ok(());
-        }
-        let mut args = vec!["wait", "--for=condition=Established", "--timeout=30s"];
-        args.extend(names.iter().map(String::as_str));
-        self.kubectl.run(&args).map(drop)
-    }
-
-    /// Removes an object that turnup has applied; one of the same name that others made stays.
-    fn remove(&self, object: &OwnObject) -> Result<()> {
-        let (argument, namespace) = (object.argument(), format!("--namespace={}", object.namespace));
-        let args = ["get", &argument, &namespace, "--output=json", "--ignore-not-found", "--show-managed-fields"];
+    /// Removes objects of one kind and namespace, as far as turnup has applied them; one of the
+    /// same name that others made stays.
+    fn remove_batch(&self, objects: &[&OwnObject]) -> Result<()> {
+        let Some(first) = objects.first() else { return Ok(()) };
+        let namespace = format!("--namespace={}", first.namespace);
+        let arguments = |objects: &[&OwnObject]| objects.iter().map(|object| object.argument()).collect::<Vec<_>>();
+        let options = ["get", &namespace, "--output=json", "--ignore-not-found", "--show-managed-fields"];
+        let args: Vec<String> = options.into_iter().map(Into::into).chain(arguments(objects)).collect();
         let said = match self.kubectl.run(&args) {
             Ok(said) => said,
-            // Its kind is gone, and with it all objects of the kind.
+            // Their kind is gone, and with it all objects of the kind.
             Err(error) if lacks_kind(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
-        if !is_ours(&serde_json::from_str(&said).unwrap_or_default()) {
+        let items = read_answer(&said)?;
+        let is_there = |name: &str| items.iter().any(|item| item["metadata"]["name"] == name && is_ours(item));
+        let ours: Vec<&OwnObject> = objects.iter().filter(|object| is_there(&object.name)).copied().collect();
+        if ours.is_empty() {
             return Ok(());
         }
-        let args = ["delete", &argument, &namespace, "--ignore-not-found", "--timeout=90s"];
+        let options = ["delete", &namespace, "--ignore-not-found", "--timeout=90s"];
+        let args: Vec<String> = options.into_iter().map(Into::into).chain(arguments(&ours)).collect();
         self.kubectl.run(&args).map(drop)
     }
+}
+
+/// Applies these objects until the kinds and namespaces among them count, which they do only once
+/// they are there.
+pub(super) fn apply_until_known<T>(
+    kubectl: &Kubectl,
+    objects: &BTreeSet<OwnObject>,
+    apply: impl Fn() -> Result<T>,
+) -> Result<T> {
+    for _ in 1..ATTEMPTS {
+        match apply() {
+            Err(error) if may_come(&error) => wait_for_kinds(kubectl, objects)?,
+            ended => return ended,
+        }
+    }
+    apply()
+}
+
+/// Until the API server serves the kinds that are among these objects.
+fn wait_for_kinds(kubectl: &Kubectl, objects: &BTreeSet<OwnObject>) -> Result<()> {
+    let kinds = objects.iter().filter(|object| object.kind == DEFINITION);
+    let names: Vec<String> = kinds.map(OwnObject::argument).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let mut args = vec!["wait", "--for=condition=Established", "--timeout=30s"];
+    args.extend(names.iter().map(String::as_str));
+    kubectl.run(&args).map(drop)
 }
 
 /// Whether a server-side apply of turnup's has made the object what it is. One that says nothing
@@ -179,18 +231,13 @@ fn is_ours(object: &Value) -> bool {
         || object.is_object() && entries.iter().all(|entry| entry["manager"] == "before-first-apply")
 }
 
-fn says(error: &Error, words: &[&str]) -> bool {
-    let mut lines = error.evidence_lines().iter().map(String::as_str).chain([error.message()]);
-    lines.any(|line| words.iter().any(|word| line.contains(word)))
-}
-
 fn lacks_kind(error: &Error) -> bool {
-    says(error, &["no matches for kind", "the server doesn't have a resource type"])
+    ["no matches for kind", "the server doesn't have a resource type"].iter().any(|words| error.says(words))
 }
 
 /// Whether it may be that the set itself brings what it lacks.
 fn may_come(error: &Error) -> bool {
-    lacks_kind(error) || says(error, &["namespaces \"", "(NotFound)"])
+    lacks_kind(error) || ["namespaces \"", "(NotFound)"].iter().any(|words| error.says(words))
 }
 
 #[cfg(test)]

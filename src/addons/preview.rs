@@ -2,12 +2,13 @@
 
 use crate::bootstrap::Kubectl;
 use crate::change::{Change, Verb};
-use crate::error::Result;
+use crate::error::{Class, Result};
 use crate::exec::Failure;
 
 use super::object::{HELD, Object};
 use super::observed::Observed;
 use super::render::Rendered;
+use super::replacement::{Replacement, find_replacements, without};
 
 /// Lines of the server's diff of one object that are shown; the files themselves are there to read.
 const LINES: usize = 120;
@@ -29,11 +30,29 @@ pub(super) fn find_changes(
         changes.extend(new.into_iter().map(|object| Change::new(Verb::Create, "object", object.to_string())));
         if !known.is_empty() {
             let known: Vec<String> = known.into_iter().map(ToString::to_string).collect();
-            changes.extend(diff(kubectl, &manifest.text)?.into_iter().filter(|change| known.contains(&change.name)));
+            let (found, replacements) = compare(kubectl, &manifest.text)?;
+            changes.extend(found.into_iter().filter(|change| known.contains(&change.name)));
+            changes.extend(replacements.iter().map(|one| one.change(one.object.short())));
         }
     }
     changes.extend(superfluous.iter().map(|object| Change::new(Verb::Delete, "object", object.to_string())));
     Ok(changes)
+}
+
+/// What applying a manifest would change, and what it would replace.
+pub(super) fn compare(kubectl: &Kubectl, manifest: &str) -> Result<(Vec<Change>, Vec<Replacement>)> {
+    let error = match diff(kubectl, manifest) {
+        Ok(changes) => return Ok((changes, Vec::new())),
+        Err(error) if matches!(error.class(), Class::Transient | Class::Interrupted) => return Err(error),
+        Err(error) => error,
+    };
+    let replacements = find_replacements(kubectl, manifest, &error)?;
+    if replacements.is_empty() {
+        return Err(error);
+    }
+    let others = without(manifest, &replacements)?;
+    let changes = others.map_or_else(|| Ok(Vec::new()), |others| diff(kubectl, &others))?;
+    Ok((changes, replacements))
 }
 
 /// With all of each object around what differs, so that [`parse_diff`] sees which part of it a line

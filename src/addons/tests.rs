@@ -34,14 +34,14 @@ fn render_from(source: &TreeSource, change: impl FnOnce(&mut ClusterSettings)) -
     render_with(source, &settings, "")
 }
 
-fn render_with(source: &TreeSource, settings: &ClusterSettings, authorities: &str) -> Result<Vec<Rendered>> {
+pub(super) fn render_with(source: &TreeSource, settings: &ClusterSettings, authorities: &str) -> Result<Vec<Rendered>> {
     let api = Endpoint::new("10.0.0.10".into(), 6443);
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
     TemplateValues { source, settings, api: &api, image: &image, authorities }.render()
 }
 
 /// One manifest, with these settings.
-fn render_set(addon: &str, pairs: &[(&str, &str)]) -> Result<String> {
+pub(super) fn render_set(addon: &str, pairs: &[(&str, &str)]) -> Result<String> {
     let source = TreeSource::embedded();
     let mut settings = Settings::defaults(&source).unwrap();
     settings.set_all(pairs).unwrap();
@@ -94,7 +94,7 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
 }
 
 /// What a manifest says with one set of settings and not with the other one.
-fn differences(addon: &str, set: &[(&str, &str)], other: &[(&str, &str)]) -> String {
+pub(super) fn differences(addon: &str, set: &[(&str, &str)], other: &[(&str, &str)]) -> String {
     let (before, after) = (render_set(addon, set).unwrap(), render_set(addon, other).unwrap());
     let is_hash = |line: &str| line.contains("turnup.dev/hash");
     let only = |these: &str, those: &str, sign: &str| -> Vec<String> {
@@ -168,7 +168,7 @@ fn applied() -> Vec<Rendered> {
     manifests
 }
 
-fn missing(observed: &Observed, addons: &[Rendered], hosts: &[&str], network: bool) -> Vec<String> {
+pub(super) fn missing(observed: &Observed, addons: &[Rendered], hosts: &[&str], network: bool) -> Vec<String> {
     let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
     ExpectedAddons { hosts: &hosts, addons, network, tolerated: 0 }.compare(observed).missing
 }
@@ -307,57 +307,6 @@ fn settings_of_snapshot_controller_are_its_flags_and_its_rights() {
         ("phase3.snapshots_memory_limit", "1Gi"),
     ];
     insta::assert_snapshot!(differences("snapshot-controller", &[on], &chosen));
-}
-
-/// The kinds of cert-manager are as they were published; what turnup adds is how it finds them.
-#[test]
-fn cert_manager_as_it_is_applied() {
-    let manifest = render_set("cert-manager", &[("phase3.cert_manager", "y")]).unwrap();
-    let (kinds, others): (Vec<&str>, Vec<&str>) =
-        manifest.split("\n---\n").partition(|document| document.contains("kind: CustomResourceDefinition\n"));
-    let objects = Object::read(&kinds.join("\n---\n")).unwrap();
-    let names: Vec<&str> = objects.iter().map(|(object, _)| object.name.split_once('.').unwrap().0).collect();
-    assert_eq!(names, ["certificaterequests", "certificates", "challenges", "clusterissuers", "issuers", "orders"]);
-    let lock: Value = serde_json::from_str(include_str!("../../cluster.lock.json")).unwrap();
-    for document in kinds {
-        let version = document.strip_prefix("# As cert-manager ").and_then(|text| text.split(' ').next()).unwrap();
-        assert!(lock["modules"].get(format!("cert-manager-{version}")).is_some(), "{version}");
-    }
-    insta::assert_snapshot!(others.join("\n---\n"));
-}
-
-#[test]
-fn settings_of_cert_manager_are_in_its_configurations() {
-    let on = ("phase3.cert_manager", "y");
-    let chosen = [
-        on,
-        ("phase3.cert_manager_replicas", "2"),
-        ("phase3.cert_manager_cluster_resource_namespace", "issuers"),
-        ("phase3.cert_manager_dns01_nameservers", "192.0.2.53,https://192.0.2.54/dns-query"),
-        ("phase3.cert_manager_dns01_nameservers_only", "y"),
-        ("phase3.cert_manager_default_issuer", "letsencrypt"),
-        ("phase3.cert_manager_gateway_api", "y"),
-        ("phase3.cert_manager_owner_ref", "y"),
-        ("phase3.cert_manager_log_level", "4"),
-        ("phase3.cert_manager_memory_limit", "1Gi"),
-    ];
-    insta::assert_snapshot!(differences("cert-manager", &[on], &chosen));
-}
-
-/// A cluster that comes back from a power cut has no webhook yet: its pods need what is asked about
-/// here to start.
-#[test]
-fn a_webhook_is_asked_about_kinds_of_its_own_addon_alone() {
-    let manifest = render_set("cert-manager", &[("phase3.cert_manager", "y")]).unwrap();
-    let objects = Object::read(&manifest).unwrap();
-    let webhooks = objects.iter().filter(|(object, _)| object.kind.ends_with("WebhookConfiguration"));
-    let rules: Vec<&Value> = webhooks.flat_map(|(_, value)| value["webhooks"].as_array().unwrap()).collect();
-    assert_eq!(rules.len(), 2);
-    for rule in rules.iter().flat_map(|webhook| webhook["rules"].as_array().unwrap()) {
-        for group in rule["apiGroups"].as_array().unwrap() {
-            assert!(["cert-manager.io", "acme.cert-manager.io"].contains(&group.as_str().unwrap()), "{rule}");
-        }
-    }
 }
 
 /// The Lease of a controller is written by it every few seconds.

@@ -66,3 +66,20 @@ fn extract_files(from: &Dir<'_>, into: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    #[test]
+    fn packages_below_a_module_come_along() {
+        let (embedded, copied) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let name = "cert-manager-1.20.3";
+        extract_files(MODULES.get_dir(name).unwrap(), embedded.path()).unwrap();
+        copy_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(HERE).join(name), copied.path()).unwrap();
+        for dir in [&embedded, &copied] {
+            assert!(dir.path().join("go.mod").exists() && dir.path().join("acmesolver/main.go").exists());
+        }
+    }
+}

@@ -86,6 +86,13 @@ impl Kubectl {
         self
     }
 
+    /// No call takes longer than until then.
+    #[must_use]
+    pub fn until(mut self, end: Instant) -> Self {
+        self.deadline = Some(end);
+        self
+    }
+
     /// A run with these arguments.
     pub fn command<S: AsRef<str>>(&self, args: &[S]) -> Run {
         let run = Run::new(&self.program)
@@ -276,6 +283,15 @@ mod tests {
 
     const REFUSAL: &str =
         "Error from server (Forbidden): nodes is forbidden: User \"u\" cannot list resource \"nodes\"";
+
+    #[test]
+    fn a_webhook_that_does_not_answer_yet_is_worth_another_attempt() {
+        for why in ["x509: certificate signed by unknown authority", "x509: certificate is not valid yet"] {
+            let line = format!("InternalError: failed calling webhook \"a\": failed to call webhook: {why}");
+            let error = classify(Error::permanent("kubectl apply failed").evidence(line), Path::new("/k"));
+            assert_eq!(error.class(), Class::Transient, "{why}");
+        }
+    }
 
     /// A kubectl that is refused with these words once.
     fn refused_once(dir: &Path, words: &str) -> Kubectl {

@@ -15,8 +15,8 @@ use crate::node::Facts;
 use crate::node::firewall;
 use crate::node::layout;
 use crate::node::node_config::{
-    AGENT_UNIT, API_UNIT, BACKUP_TIMER, BALANCER_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content, DNS_UNIT, FIREWALL_UNIT,
-    File, HEALTHCHECK_UNIT, MOUNTS_UNIT, PROXY_AUTHORITY, TRUST_UNIT, Unit,
+    ADDON_MANAGER_UNIT, AGENT_UNIT, API_UNIT, BACKUP_TIMER, BALANCER_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content,
+    DNS_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MOUNTS_UNIT, PROXY_AUTHORITY, TRUST_UNIT, Unit,
 };
 
 use super::assets::unit_word;
@@ -193,6 +193,24 @@ impl Agents<'_> {
         ContainerRuntime { cluster: self.cluster, facts: self.facts, pause: &self.pause }
     }
 
+    /// The paths of everything that kubelet reads once, when it starts.
+    fn files_of_kubelet(&self) -> Result<Vec<String>> {
+        let mut paths: Vec<String> = self.kubelet_files()?.into_iter().map(|file| file.path).collect();
+        paths.extend([
+            layout::KUBELET_KUBECONFIG.into(),
+            layout::BOOTSTRAP_KUBECONFIG.into(),
+            layout::registry_credentials(&self.settings().host_system.data_dir),
+            PROXY_AUTHORITY.into(),
+            layout::program("kubelet"),
+            layout::KUBELET_CERTIFICATE.into(),
+            layout::CA.into(),
+        ]);
+        if self.target.role == Role::ControlPlane {
+            paths.push(layout::KUBELET_CLIENT.into());
+        }
+        Ok(paths)
+    }
+
     /// The units in the order to start them.
     pub(super) fn units(&self) -> Result<Vec<Unit>> {
         let labels = self.labels();
@@ -227,6 +245,7 @@ impl Agents<'_> {
             api_port => self.settings().api_port,
             api_servers => layout::API_SERVERS,
             dns => layout::DNS,
+            addon_manager => layout::ADDON_MANAGER_KUBECONFIG,
             version => self.cluster.version(),
             approver => self.approver.clone().unwrap_or_default(),
             healthcheck => healthcheck::flags(self.target.address, self.settings().api_port),
@@ -247,21 +266,6 @@ impl Agents<'_> {
                 reloads: [FIREWALL_UNIT, TRUST_UNIT].contains(&name),
             })
         };
-        let (program, files) = (layout::program("kubelet"), self.kubelet_files()?);
-        let credentials = layout::registry_credentials(&self.settings().host_system.data_dir);
-        let mut kubelet: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-        kubelet.extend([
-            layout::KUBELET_KUBECONFIG,
-            layout::BOOTSTRAP_KUBECONFIG,
-            &credentials,
-            PROXY_AUTHORITY,
-            &program,
-            layout::KUBELET_CERTIFICATE,
-            layout::CA,
-        ]);
-        if self.target.role == Role::ControlPlane {
-            kubelet.push(layout::KUBELET_CLIENT);
-        }
         let mut units = Vec::new();
         if trusts {
             units.push(unit(TRUST_UNIT, &[PROXY_AUTHORITY])?);
@@ -287,12 +291,16 @@ impl Agents<'_> {
         if self.target.role == Role::ControlPlane && self.settings().dns.is_some() {
             units.push(unit(DNS_UNIT, &[layout::DNS])?);
         }
-        units.push(unit("kubelet.service", &kubelet)?);
+        let read = self.files_of_kubelet()?;
+        units.push(unit("kubelet.service", &read.iter().map(String::as_str).collect::<Vec<_>>())?);
         if self.backup().is_some() {
             units.push(unit(BACKUP_TIMER, &[])?);
         }
         if self.approver.is_some() {
             units.push(unit(CSR_APPROVER_UNIT, &[])?);
+        }
+        if self.target.role == Role::ControlPlane && self.settings().addons.addon_manager {
+            units.push(unit(ADDON_MANAGER_UNIT, &[])?);
         }
         // Last: what it looks after runs before its first look.
         units.push(unit(AGENT_UNIT, &[])?);

@@ -399,13 +399,20 @@ impl NodeConfigs<'_> {
         Ok(())
     }
 
-    /// The kubeconfigs that only root reads: `admin.conf`, whose certificate lives an hour, and the
-    /// approver's.
+    /// The kubeconfigs that only root reads: `admin.conf` and the addon-manager's, whose
+    /// certificates live an hour, and the approver's.
     fn root_kubeconfigs(&self, host: &Host, files: &mut Contents<'_>) -> Result<()> {
-        let user = format!("--user=root@{}", host.name);
-        let identity = Identity::Program(&[layout::TURNUP, "node", "credential", &user]);
-        let config = self.local_kubeconfig("root", &identity, files)?;
-        files.yaml(&layout::kubeconfig("admin"), config);
+        let addon_manager = Some("addon-manager").filter(|_| self.cluster.settings.addons.addon_manager);
+        let users = [
+            Some(("root", layout::kubeconfig("admin"))),
+            addon_manager.map(|user| (user, layout::ADDON_MANAGER_KUBECONFIG.into())),
+        ];
+        for (name, path) in users.into_iter().flatten() {
+            let user = format!("--user={name}@{}", host.name);
+            let identity = Identity::Program(&[layout::TURNUP, "node", "credential", &user]);
+            let config = self.local_kubeconfig(name, &identity, files)?;
+            files.yaml(&path, config);
+        }
         if groups::has_node_groups(self.cluster)? {
             let name = csr_approver::NAME;
             let (certificate, key) = (&files.pki.text(name, "crt")?, &files.pki.text(name, "key")?);

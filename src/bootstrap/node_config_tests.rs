@@ -11,7 +11,9 @@ use super::super::usual_facts::usual_facts;
 use super::*;
 use crate::artifacts::{Lock, ResolvedArtifacts, Sources};
 use crate::config::{Settings, TreeSource};
-use crate::node::node_config::{AGENT_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
+use crate::node::node_config::{
+    ADDON_MANAGER_UNIT, AGENT_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT,
+};
 
 const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
@@ -208,6 +210,24 @@ fn where_hosts_join_by_themselves_the_control_plane_approves_their_requests() {
         assert_eq!(new, [""; 0], "kubectl is there for people as well");
         let (worker, _) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
         assert!(!serde_json::to_string(&worker).unwrap().contains("csr-approver"));
+    });
+}
+
+#[test]
+fn the_control_plane_keeps_addons_where_the_setting_says_so() {
+    with_configs(&[], |configs| {
+        let (without, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        assert!(!without.units.iter().any(|unit| unit.name == ADDON_MANAGER_UNIT));
+    });
+    with_configs(&[("phase3.addon_manager", "y")], |configs| {
+        let (with, secrets) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        let unit = with.units.iter().find(|unit| unit.name == ADDON_MANAGER_UNIT).unwrap();
+        insta::assert_snapshot!(unit.text.replace(configs.cluster.version(), "(the sha256 of turnup)"));
+        let kubeconfig = with.files.iter().find(|file| file.path == "/etc/kubernetes/addon-manager.conf").unwrap();
+        assert_eq!(kubeconfig.mode, 0o600);
+        assert!(!secrets.keys().any(|name| name.contains("addon-manager")), "it has no key that stays");
+        let (worker, _) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
+        assert!(!serde_json::to_string(&worker).unwrap().contains("addon-manager"));
     });
 }
 

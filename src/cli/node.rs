@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
+use crate::addons::run_addon_manager;
 use crate::bootstrap::{Policy, run_csr_approver, sign_credential};
 use crate::config::parse_duration;
 use crate::error::{Context as _, Result};
@@ -35,6 +36,9 @@ enum Command {
     Diff,
     /// Undo what `up` and the pods made on this host, and nothing else
     Down,
+    /// Keep addons and own manifests as they were applied last, until stopped: what a unit does on
+    /// control-plane hosts
+    AddonManager(AddonManager),
     /// Approve or deny requests of kubelets whose hosts join by themselves, until stopped: what a
     /// unit does on control-plane hosts
     CsrApprover(CsrApprover),
@@ -103,6 +107,19 @@ struct CsrApprover {
     deny_san: Vec<String>,
     /// Who it is to the API
     #[arg(long, value_name = "FILE", default_value_os_t = layout::kubeconfig("csr-approver").into())]
+    kubeconfig: PathBuf,
+    /// The program by which it talks
+    #[arg(long, value_name = "FILE", default_value_os_t = layout::program("kubectl").into())]
+    kubectl: PathBuf,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct AddonManager {
+    /// The name of this host, by which the others know who applies
+    #[arg(long, value_name = "NAME")]
+    holder: String,
+    /// Who it is to the API
+    #[arg(long, value_name = "FILE", default_value = layout::ADDON_MANAGER_KUBECONFIG)]
     kubeconfig: PathBuf,
     /// The program by which it talks
     #[arg(long, value_name = "FILE", default_value_os_t = layout::program("kubectl").into())]
@@ -184,6 +201,10 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let CsrApprover { node_group, deny_node, deny_san, kubeconfig, kubectl } = args.clone();
             let policy = Policy::new(node_group.into_iter().collect(), deny_node, deny_san);
             run_csr_approver(&kubectl, &kubeconfig, &policy, &mut std::io::stdout().lock())
+        }
+        Command::AddonManager(ref args) => {
+            let AddonManager { holder, kubeconfig, kubectl } = args;
+            run_addon_manager(kubectl, kubeconfig, holder, &mut std::io::stdout().lock())
         }
         Command::Balancer(ref args) => {
             let Balancer { config, status } = args.clone();

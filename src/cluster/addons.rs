@@ -28,6 +28,8 @@ pub struct AddonSettings {
     pub local_storage: bool,
     pub local_storage_path: String,
     pub prune: bool,
+    /// Whether control-plane hosts keep the addons as they were applied.
+    pub addon_manager: bool,
     /// Everything else that phase 3 asks, by the names behind `phase3.`, as the file has it.
     #[serde(flatten)]
     pub others: BTreeMap<String, Value>,
@@ -70,6 +72,7 @@ impl AddonSettings {
             local_storage: settings.get_bool("phase3.local_storage")?,
             local_storage_path: settings.get("phase3.local_storage_path")?,
             prune: settings.get_bool("phase3.prune")?,
+            addon_manager: settings.get_bool("phase3.addon_manager")?,
             others: BTreeMap::new(),
         };
         let fields = serde_json::to_value(&read).context("the settings of addons")?;

@@ -66,6 +66,8 @@ pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 pub(crate) const API_SERVERS: &str = "/etc/kubernetes/api-servers.json";
 /// The names that a control-plane host keeps in a DNS zone, with the key of that.
 pub(crate) const DNS: &str = "/etc/kubernetes/dns.json";
+/// The kubeconfig of the addon-manager.
+pub(crate) const ADDON_MANAGER_KUBECONFIG: &str = "/etc/kubernetes/addon-manager.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.
 pub(crate) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 

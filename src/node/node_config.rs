@@ -34,6 +34,8 @@ pub(crate) const DNS_UNIT: &str = "turnup-dns.service";
 /// The unit with which a control-plane host approves requests of kubelets whose hosts join by
 /// themselves.
 pub(crate) const CSR_APPROVER_UNIT: &str = "turnup-csr-approver.service";
+/// The unit with which a control-plane host keeps addons as they were applied.
+pub(crate) const ADDON_MANAGER_UNIT: &str = "turnup-addon-manager.service";
 /// The unit that answers probes of the API server: kubelet's and those of load balancers.
 pub(crate) const HEALTHCHECK_UNIT: &str = "turnup-healthcheck.service";
 /// The unit that takes a backup of etcd; its timer starts it.

@@ -19,7 +19,7 @@ const PROGRAMS: [&str; 3] = ["cert-manager", "cert-manager-cainjector", "cert-ma
 #[test]
 #[ignore = "builds one more program: make test-addons"]
 fn cluster_certificates_are_issued_and_never_lost_unasked() {
-    let Some(site) = Site::of_cluster("certificates", "10.125.29.0/24", 0) else { return };
+    let Some(site) = Site::of_cluster("certificates", "10.125.31.0/24", 0) else { return };
     // Of the user's own manifests, in the same run: the webhook judges it before it is there.
     let root = object("ClusterIssuer", "selfsigned", &json!({"selfSigned": {}}));
     fs_err::write(site.dir.join("root.json"), root.to_string()).unwrap();

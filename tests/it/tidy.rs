@@ -51,7 +51,7 @@ const MODULES: &[(&str, &str)] = &[
         "bootstrap",
         "artifacts atomic_file change cloud cluster component config document exec input inventory node parallel phase provision state unknown",
     ),
-    ("addons", "artifacts bootstrap change cluster config document exec inventory phase unknown"),
+    ("addons", "artifacts bootstrap change cluster config document exec failpoint inventory parallel phase unknown"),
     (
         "forecast",
         "addons artifacts bootstrap cluster component config exec inventory node phase provision state unknown",

@@ -228,18 +228,9 @@ fn tell_news(looks: Vec<Result<Vec<String>>>, failing: &mut Option<Class>) -> Ve
         Err(error) if error.class() == Class::Interrupted || failing.replace(error.class()) == Some(error.class()) => {
             Vec::new()
         }
-        Err(error) => vec![describe(&error)],
+        Err(error) => vec![error.in_one_line()],
     };
     looks.into_iter().flat_map(tell).collect()
-}
-
-/// An error in one line, without the hint: that is for the operator, not for this host.
-fn describe(error: &Error) -> String {
-    [error.message()]
-        .into_iter()
-        .chain(error.evidence_lines().iter().map(String::as_str))
-        .collect::<Vec<_>>()
-        .join(": ")
 }
 
 /// One look. `left` is what was left alone, and when it was looked at last.
@@ -274,7 +265,7 @@ fn step(kubectl: &Kubectl, policy: &Policy, left: &mut BTreeMap<String, Instant>
             // Another control-plane host was faster, or the API server is away: the next look
             // tells.
             (_, Err(error)) if error.class() == Class::Transient => continue,
-            (_, Err(error)) => format!("cannot decide about {name} of {node}: {}", describe(&error)),
+            (_, Err(error)) => format!("cannot decide about {name} of {node}: {}", error.in_one_line()),
         };
         news.extend(left.insert(name.to_owned(), Instant::now()).is_none().then_some(alone));
     }

@@ -1,0 +1,201 @@
+//! Objects that the API server refuses to change because a field of them is immutable: they are
+//! deleted and made again, unless data would go with them.
+
+use serde_json::{Value, json};
+
+use crate::bootstrap::Kubectl;
+use crate::change::{Change, Verb};
+use crate::error::{Class, Error, Result};
+
+use super::object::{DEFINITION, Object};
+use super::own::OwnObject;
+
+/// Kinds that are data, or take some along.
+const DATA: [&str; 4] = ["PersistentVolume", "PersistentVolumeClaim", "Namespace", DEFINITION];
+/// What the API server's validation says of a field that may not change (`apimachinery`'s
+/// `ValidateImmutableField`, and the validations of kinds with words of their own).
+const IMMUTABLE: [&str; 7] = [
+    "is immutable",
+    "cannot change roleRef",
+    "may not change once set",
+    "may not be changed",
+    "may not change fields",
+    "updates to statefulset spec",
+    "updates to",
+];
+
+/// An object that can only be replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Replacement {
+    pub(super) object: OwnObject,
+    /// What forces it: `spec.selector`.
+    pub(super) fields: Vec<String>,
+    /// Whether data would go with it.
+    takes_data: bool,
+}
+
+impl Replacement {
+    pub(super) fn change(&self, name: String) -> Change {
+        let lines = self.fields.iter().map(|field| format!("  {field} # forces replacement")).collect();
+        Change::new(Verb::Replace, "object", name).with_lines(lines)
+    }
+
+    /// Deletes the object with what it owns, so that it can be made again.
+    fn delete(&self, kubectl: &Kubectl) -> Result<()> {
+        let (argument, namespace) = (self.object.argument(), format!("--namespace={}", self.object.namespace));
+        let args = ["delete", &argument, &namespace, "--ignore-not-found", "--cascade=foreground", "--timeout=90s"];
+        kubectl.run(&args).map(drop)
+    }
+}
+
+/// An error when data would go with one of these.
+pub(super) fn require_replaceable(replacements: &[Replacement]) -> Result<()> {
+    let Some(one) = replacements.iter().find(|one| one.takes_data) else { return Ok(()) };
+    let (object, fields) = (&one.object, one.fields.join(", "));
+    let message = format!("{object} cannot become what its manifest says: {fields} never changes");
+    Err(Error::config(message).evidence("to replace the object would delete data, which turnup does not").hint(
+        format!(
+            "kubectl get {} --namespace={} --output=yaml; correct the manifest or give the object another name",
+            object.argument(),
+            object.namespace
+        ),
+    ))
+}
+
+/// The rest of a manifest; nothing where there is none.
+pub(super) fn without(manifest: &str, replacements: &[Replacement]) -> Result<Option<String>> {
+    let is_other = |object: &OwnObject| !replacements.iter().any(|one| one.object == *object);
+    let others: Vec<Value> =
+        read(manifest)?.into_iter().filter(|(object, _)| is_other(object)).map(|(_, value)| value).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": others});
+    Ok((!others.is_empty()).then(|| list.to_string()))
+}
+
+/// Applies a manifest; what the server refuses to change is deleted and the manifest applied once
+/// more. Killed in between, the next run makes what is missing.
+pub(super) fn replace_where_refused(kubectl: &Kubectl, manifest: &str, apply: impl Fn() -> Result<()>) -> Result<()> {
+    let Err(error) = apply() else { return Ok(()) };
+    let replacements = find_replacements(kubectl, manifest, &error)?;
+    if replacements.is_empty() {
+        return Err(error);
+    }
+    require_replaceable(&replacements)?;
+    replacements.iter().try_for_each(|one| one.delete(kubectl))?;
+    apply()
+}
+
+/// The objects of a manifest that can only be replaced, after the server refused it with this
+/// error.
+pub(super) fn find_replacements(kubectl: &Kubectl, manifest: &str, refused: &Error) -> Result<Vec<Replacement>> {
+    let mut found = Vec::new();
+    for (object, value) in read(manifest)? {
+        if !refused.says(&format!("{:?} is invalid", object.name)) {
+            continue;
+        }
+        let options = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--dry-run=server"];
+        let args = [&options[..], &["--validate=ignore", "--filename=-"]].concat();
+        // kubectl names no namespace: of two with one name either may be meant.
+        match kubectl.run_with(&args, &value.to_string()) {
+            Ok(_) => {}
+            Err(error) if matches!(error.class(), Class::Transient | Class::Interrupted) => return Err(error),
+            Err(error) => {
+                let takes_data = takes_data(&object, &value);
+                let fields = find_immutable(error.evidence_lines());
+                found.extend(fields.map(|fields| Replacement { object, fields, takes_data }));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn takes_data(object: &OwnObject, value: &Value) -> bool {
+    let claims = &value["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"];
+    DATA.contains(&object.kind.as_str()) || object.kind == "StatefulSet" && claims == "Delete"
+}
+
+/// The fields for which an object was refused, when each of them is immutable: what is wrong in
+/// another way could not be made again.
+fn find_immutable(lines: &[String]) -> Option<Vec<String>> {
+    let mut fields = Vec::new();
+    for line in lines {
+        let cause = line.split_once("is invalid: ").map_or(line.as_str(), |(_, cause)| cause).trim();
+        let cause = cause.strip_prefix("* ").unwrap_or(cause);
+        let is_cause =
+            [": Invalid value", ": Forbidden", ": Required value", ": Unsupported value", ": Duplicate value"];
+        if !is_cause.iter().any(|words| cause.contains(words)) {
+            continue;
+        }
+        if !IMMUTABLE.iter().any(|words| cause.contains(words)) {
+            return None;
+        }
+        fields.extend(cause.split_once(':').map(|(field, _)| field.to_owned()));
+    }
+    Some(fields).filter(|fields| !fields.is_empty())
+}
+
+fn read(manifest: &str) -> Result<Vec<(OwnObject, Value)>> {
+    let objects = Object::read(manifest).map_err(|why| Error::config(format!("a manifest cannot be read: {why}")))?;
+    Ok(objects.into_iter().map(|(object, value)| (OwnObject::new(&object, &value), value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(said: &str) -> Option<Vec<String>> {
+        find_immutable(&said.lines().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_may_not_change_is_known_by_the_servers_words() {
+        for (said, expected) in [
+            (
+                "The Deployment \"web\" is invalid: spec.selector: Invalid value: {\"matchLabels\":{\"app\":\"b\"}}: field is immutable",
+                Some(vec!["spec.selector"]),
+            ),
+            (
+                "$ kubectl apply\nThe ClusterRoleBinding \"x\" is invalid: roleRef: Invalid value: {\"kind\":\"ClusterRole\"}: cannot change roleRef",
+                Some(vec!["roleRef"]),
+            ),
+            (
+                "The Service \"web\" is invalid: spec.clusterIPs[0]: Invalid value: [\"10.96.0.9\"]: may not change once set",
+                Some(vec!["spec.clusterIPs[0]"]),
+            ),
+            (
+                "The StatefulSet \"db\" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
+                Some(vec!["spec"]),
+            ),
+            (
+                "The Job \"once\" is invalid: \n* spec.selector: Required value\n* spec.template: Invalid value: {}: field is immutable",
+                None,
+            ),
+            (
+                "The Deployment \"web\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+                None,
+            ),
+            ("error: connection refused", None),
+        ] {
+            let expected = expected.map(|fields| fields.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!(fields(said), expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn no_data_goes_for_a_field() {
+        let one = |kind: &str, value: Value| {
+            let object =
+                OwnObject { group: String::new(), kind: kind.into(), namespace: "shop".into(), name: "a".into() };
+            let takes_data = takes_data(&object, &value);
+            Replacement { object, fields: vec!["spec".into()], takes_data }
+        };
+        let when_deleted =
+            |word: &str| json!({"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": word}}});
+        assert!(
+            require_replaceable(&[one("Deployment", json!({})), one("StatefulSet", when_deleted("Retain"))]).is_ok()
+        );
+        for refused in [one("PersistentVolumeClaim", json!({})), one("StatefulSet", when_deleted("Delete"))] {
+            let error = require_replaceable(&[one("Service", json!({})), refused]).err().map(|error| error.render());
+            assert!(error.is_some_and(|said| said.contains("shop/a cannot become what its manifest says")));
+        }
+    }
+}
