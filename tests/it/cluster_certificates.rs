@@ -12,7 +12,7 @@ use crate::cluster_addons::{apply, image};
 use crate::cluster_support::Site;
 
 /// Only what hangs takes as long: a Lease is free after a minute.
-const SOON: Duration = Duration::from_mins(3);
+const SOON: Duration = Duration::from_mins(2);
 const SYSTEM: &str = "--namespace=kube-system";
 const PROGRAMS: [&str; 3] = ["cert-manager", "cert-manager-cainjector", "cert-manager-webhook"];
 
@@ -186,11 +186,20 @@ fn what_others_remove_comes_back(site: &Site) {
     site.ok(&["up"]);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
     let start = Instant::now();
-    while !site.try_kubectl(&["annotate", "--overwrite", "issuer/house", "it=here"]).is_ok_and(|_| {
-        let ours = authority(site, "validatingwebhookconfiguration");
-        !ours.is_empty() && ours == authority(site, "mutatingwebhookconfiguration")
-    }) {
-        assert!(start.elapsed() < SOON, "the webhook does not answer");
+    loop {
+        let said = site.try_kubectl(&["annotate", "--overwrite", "issuer/house", "it=here"]);
+        let [ours, other] =
+            ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"].map(|kind| authority(site, kind));
+        if said.is_ok() && !ours.is_empty() && ours == other {
+            return;
+        }
+        let logs = || {
+            PROGRAMS.map(|program| {
+                let selector = format!("--selector=app.kubernetes.io/name={program}");
+                site.kubectl(&["logs", SYSTEM, &selector, "--tail=25"])
+            })
+        };
+        assert!(start.elapsed() < SOON, "the webhook does not answer: {said:?} {ours} {other} {}", logs().join("\n"));
         std::thread::sleep(Duration::from_secs(1));
     }
 }
