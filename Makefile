@@ -76,7 +76,7 @@ test-hosts:
 test-rest:
 	nice -n 5 cargo test --locked --workspace --all-features -- $(addprefix --skip ,$(HOSTS))
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
-	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash installs_that_were_killed
 test-components: ## Tables of flags, fields and gates, and random configurations, against the programs of every pinned version, which it builds
 	cargo test --locked --all-features --lib -- --ignored own_fields_tests own_parse_tests random_tests --skip draw_the_sample
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 components_of_every_version

@@ -4,12 +4,14 @@
 //! killed in between leaves no object that no inventory names.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::bootstrap::Kubectl;
 use crate::change::{Change, Verb};
 use crate::error::{Class, Error, Result};
+use crate::exec::signals;
 use crate::parallel;
 
 use super::object::{DEFINITION, SET, read_answer};
@@ -25,6 +27,10 @@ const ATTEMPTS: usize = 4;
 const BATCH: usize = 100;
 /// So many calls run at a time: kubectl holds itself to 50 requests a second.
 const AT_ONCE: usize = 4;
+/// How long what was deleted may stay.
+const GONE: Duration = Duration::from_secs(90);
+/// Between two looks whether it is gone.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// The inventories of the cluster.
 pub(super) fn find_recorded(kubectl: &Kubectl) -> Result<BTreeMap<String, Recorded>> {
@@ -167,29 +173,55 @@ impl SetDelivery<'_> {
         Ok(())
     }
 
-    /// Removes objects of one kind and namespace, as far as turnup has applied them; one of the
-    /// same name that others made stays.
+    /// Removes objects of one kind and namespace, as far as turnup has applied them; one of the same
+    /// name that others made stays.
     fn remove_batch(&self, objects: &[&OwnObject]) -> Result<()> {
-        let Some(first) = objects.first() else { return Ok(()) };
-        let namespace = format!("--namespace={}", first.namespace);
-        let arguments = |objects: &[&OwnObject]| objects.iter().map(|object| object.argument()).collect::<Vec<_>>();
-        let options = ["get", &namespace, "--output=json", "--ignore-not-found", "--show-managed-fields"];
-        let args: Vec<String> = options.into_iter().map(Into::into).chain(arguments(objects)).collect();
-        let said = match self.kubectl.run(&args) {
-            Ok(said) => said,
-            // Their kind is gone, and with it all objects of the kind.
-            Err(error) if lacks_kind(&error) => return Ok(()),
-            Err(error) => return Err(error),
+        let names = |objects: &[&OwnObject]| objects.iter().map(|object| object.argument()).collect::<Vec<_>>();
+        let Some(namespace) = objects.first().map(|first| format!("--namespace={}", first.namespace)) else {
+            return Ok(());
         };
-        let items = read_answer(&said)?;
-        let is_there = |name: &str| items.iter().any(|item| item["metadata"]["name"] == name && is_ours(item));
-        let ours: Vec<&OwnObject> = objects.iter().filter(|object| is_there(&object.name)).copied().collect();
-        if ours.is_empty() {
+        let there = self.find_ours(objects, &namespace, &names(objects))?;
+        if there.is_empty() {
             return Ok(());
         }
-        let options = ["delete", &namespace, "--ignore-not-found", "--timeout=90s"];
-        let args: Vec<String> = options.into_iter().map(Into::into).chain(arguments(&ours)).collect();
-        self.kubectl.run(&args).map(drop)
+        let ours: Vec<&OwnObject> = there.iter().map(|(object, _)| *object).collect();
+        // kubectl would wait for one after the other.
+        let options = ["delete", &namespace, "--ignore-not-found", "--wait=false"];
+        self.kubectl.run(&[&options.map(str::to_owned)[..], &names(&ours)].concat())?;
+        let start = Instant::now();
+        loop {
+            let left = self.find_ours(&ours, &namespace, &names(&ours))?;
+            let left: Vec<&OwnObject> =
+                left.iter().filter(|one| there.contains(one)).map(|(object, _)| *object).collect();
+            let Some(first) = left.first() else { return Ok(()) };
+            if start.elapsed() > GONE {
+                let error = Error::transient(format!("{first} was deleted, and is still there: a finalizer holds it"));
+                let args = format!("kubectl get {} {namespace} --output=yaml", first.argument());
+                return Err(error.evidence(format!("{} objects in all", left.len())).hint(args));
+            }
+            signals::sleep(POLL_INTERVAL)?;
+        }
+    }
+
+    /// Those of these objects that are there and of turnup's own making, each with its UID.
+    fn find_ours<'o>(
+        &self,
+        objects: &[&'o OwnObject],
+        namespace: &str,
+        names: &[String],
+    ) -> Result<Vec<(&'o OwnObject, String)>> {
+        let options = ["get", namespace, "--output=json", "--ignore-not-found", "--show-managed-fields"];
+        let items = match self.kubectl.run(&[&options.map(str::to_owned)[..], names].concat()) {
+            Ok(said) => read_answer(&said)?,
+            // Their kind is gone, and with it all objects of the kind.
+            Err(error) if lacks_kind(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let find = |object: &&'o OwnObject| {
+            let item = items.iter().find(|item| item["metadata"]["name"] == *object.name && is_ours(item))?;
+            Some((*object, item["metadata"]["uid"].as_str()?.to_owned()))
+        };
+        Ok(objects.iter().filter_map(find).collect())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::{Class, Result};
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
 use crate::unknown;
 
-use super::addon_manager::{self, AddonHold};
+use super::addon_manager::{self, HeldLease};
 use super::context::{AddonContext, LISTED};
 use super::object::Object;
 use super::observed::Observed;
@@ -249,9 +249,9 @@ impl Action for Apply {
             cx.admit(&self.find_changes()?.0)?;
         }
         let kubectl = kubectl(&self.0.cluster)?;
-        let hold = self.0.has_manager().then(|| AddonHold::acquire(&kubectl, cx)).transpose()?;
+        let held = self.0.has_manager().then(|| HeldLease::acquire(&kubectl, cx)).transpose()?;
         let ended = self.bring(&kubectl, cx);
-        let released = hold.map_or(Ok(()), |hold| hold.release(&kubectl));
+        let released = held.map_or(Ok(()), |held| held.release(&kubectl));
         ended.and(released)
     }
 }

@@ -223,6 +223,7 @@ fn a_worker_is_reset_alone(site: &Site, before: &Look) {
 }
 
 #[test]
+#[ignore = "eight installs on a host: make test-crash"]
 fn installs_that_were_killed_leave_nothing() {
     if !can_make_hosts() {
         return;

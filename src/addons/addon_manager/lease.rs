@@ -58,27 +58,6 @@ impl ApplyLease {
         }
     }
 
-    /// The same for a step of a run, which waits for its turn and holds the Lease no longer than
-    /// the step may take.
-    pub(super) fn acquire_within(&mut self, kubectl: &Kubectl, cx: &Cx) -> Result<HeldLease> {
-        let mut told = false;
-        loop {
-            let holder = match self.acquire(kubectl, cx.remaining())? {
-                Ok(held) => return Ok(held),
-                Err(holder) => holder,
-            };
-            if !std::mem::replace(&mut told, true) {
-                cx.progress(format!("waiting: {holder} applies addons"));
-            }
-            if cx.remaining() < Duration::from_secs(10) {
-                let message = format!("{holder} holds the lease {NAME} in {SYSTEM}, and does not let go of it");
-                return Err(Error::transient(message)
-                    .hint("turnup addons; when nothing applies addons: kubectl delete lease turnup-addons --namespace=kube-system"));
-            }
-            cx.sleep(POLL_INTERVAL)?;
-        }
-    }
-
     fn judge(&mut self, found: &Value, now: Instant) -> LeaseTurn {
         let spec = &found["spec"];
         let holder = spec["holderIdentity"].as_str().unwrap_or_default();
@@ -119,11 +98,35 @@ impl ApplyLease {
 }
 
 /// The Lease, held.
-pub(super) struct HeldLease(Value);
+pub(in super::super) struct HeldLease(Value);
 
 impl HeldLease {
+    /// Waits until no addon-manager applies; for a step, which holds the Lease no longer than it may
+    /// take.
+    pub(in super::super) fn acquire(kubectl: &Kubectl, cx: &Cx) -> Result<Self> {
+        // A run that died is followed by the next one of the same machine at once.
+        let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let mut lease = ApplyLease::new(format!("turnup@{machine}"));
+        let mut told = false;
+        loop {
+            let holder = match lease.acquire(kubectl, cx.remaining())? {
+                Ok(held) => return Ok(held),
+                Err(holder) => holder,
+            };
+            if !std::mem::replace(&mut told, true) {
+                cx.progress(format!("waiting: {holder} applies addons"));
+            }
+            if cx.remaining() < Duration::from_secs(10) {
+                let message = format!("{holder} holds the lease {NAME} in {SYSTEM}, and does not let go of it");
+                return Err(Error::transient(message)
+                    .hint("turnup addons; when nothing applies addons: kubectl delete lease turnup-addons --namespace=kube-system"));
+            }
+            cx.sleep(POLL_INTERVAL)?;
+        }
+    }
+
     /// Lets go of it; one that another one took meanwhile is left alone.
-    pub(super) fn release(mut self, kubectl: &Kubectl) -> Result<()> {
+    pub(in super::super) fn release(mut self, kubectl: &Kubectl) -> Result<()> {
         self.0["spec"]["holderIdentity"] = Value::Null;
         self.0["spec"]["renewTime"] = micro_time().into();
         written(kubectl.run_with(&["replace", "--output=json", "--filename=-"], &self.0.to_string())).map(drop)

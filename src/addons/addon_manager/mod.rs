@@ -19,35 +19,19 @@ use crate::bootstrap::Kubectl;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
 use crate::failpoint;
-use crate::phase::Cx;
 
 use super::object::{MANAGER, Object, read_answer};
 use super::observed::find_written;
 use super::own::OwnObject;
 use super::own_apply::apply_until_known;
 pub(super) use kept::{KeptManifest, keep};
-use lease::{ApplyLease, HeldLease};
+use lease::ApplyLease;
+pub(super) use lease::HeldLease;
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_mins(1);
 /// The longest that a repair takes, which is how long its host is trusted to live.
 const REPAIR: Duration = Duration::from_mins(5);
-
-/// A run's hold on the addons of a cluster: no addon-manager applies meanwhile.
-pub(super) struct AddonHold(HeldLease);
-
-impl AddonHold {
-    /// Waits until no addon-manager applies.
-    pub(super) fn acquire(kubectl: &Kubectl, cx: &Cx) -> Result<Self> {
-        let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        ApplyLease::new(format!("turnup@{machine}")).acquire_within(kubectl, cx).map(Self)
-    }
-
-    /// Lets addon-managers apply again.
-    pub(super) fn release(self, kubectl: &Kubectl) -> Result<()> {
-        self.0.release(kubectl)
-    }
-}
 
 /// Why addon-managers do not keep these manifests; nothing when they do.
 pub(super) fn find_drift(kubectl: &Kubectl, manifests: &[KeptManifest]) -> Result<Option<String>> {

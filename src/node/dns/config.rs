@@ -115,3 +115,29 @@ impl DnsConfig {
         Error::precondition(format!("the DNS zone {}: {field} is not what DNS has", self.zone)).hint(Self::REMEDY)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        document::hostile::try_every_text::<DnsConfig>(&serde_json::json!({
+            "schema": DnsConfig::SCHEMA,
+            "server": "192.0.2.53",
+            "port": 53,
+            "zone": "example.com",
+            "ttl": 30,
+            "key": {"name": "turnup", "algorithm": "hmac-sha256", "secret": "c2VjcmV0"},
+            "owner": "turnup: test",
+            "names": [{"name": "api.example.com", "is_external": true}],
+            "external": {"10.0.0.10": "192.0.2.10"},
+            "etcd": {
+                "endpoint": "https://127.0.0.1:2379",
+                "authority": "/etc/kubernetes/etcd/ca.crt",
+                "certificate": "/etc/kubernetes/etcd/server.crt",
+                "key": "/etc/kubernetes/etcd/server.key",
+            },
+        }));
+    }
+}
