@@ -70,6 +70,12 @@ impl OwnObject {
         self.object().argument()
     }
 
+    /// All objects of its kind, as kubectl is asked for them: `deployment.apps`.
+    pub(super) fn resource(&self) -> String {
+        let kind = self.kind.to_lowercase();
+        if self.group.is_empty() { kind } else { format!("{kind}.{}", self.group) }
+    }
+
     fn object(&self) -> Object {
         Object { group: self.group.clone(), kind: self.kind.clone(), name: self.name.clone() }
     }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::bootstrap::Kubectl;
 use crate::change::{Change, Verb};
@@ -23,9 +23,9 @@ use super::replacement::{replace_where_refused, require_replaceable};
 /// How often a set is applied: kinds and namespaces that are in it count only once they are there.
 const ATTEMPTS: usize = 4;
 
-/// So many objects go by one call of kubectl, which asks for each of them.
-const BATCH: usize = 100;
-/// So many calls run at a time: kubectl holds itself to 50 requests a second.
+/// So many objects go by one call of kubectl.
+const BATCH: usize = 1000;
+/// So many kinds and namespaces at a time.
 const AT_ONCE: usize = 4;
 /// How long what was deleted may stay.
 const GONE: Duration = Duration::from_secs(90);
@@ -162,12 +162,14 @@ impl SetDelivery<'_> {
             _ => 0,
         };
         for turn in 0..=2 {
-            let mut alike: BTreeMap<(&str, &str, &str), Vec<&OwnObject>> = BTreeMap::new();
+            let mut alike: BTreeMap<(String, &str), Vec<&OwnObject>> = BTreeMap::new();
             for object in objects.iter().filter(|object| rank(object) == turn) {
-                alike.entry((&object.group, &object.kind, &object.namespace)).or_default().push(object);
+                alike.entry((object.resource(), &object.namespace)).or_default().push(object);
             }
-            let batches: Vec<&[&OwnObject]> = alike.values().flat_map(|objects| objects.chunks(BATCH)).collect();
-            let ended = parallel::map(&batches, AT_ONCE, |batch| self.remove_batch(batch));
+            let alike: Vec<_> = alike.into_iter().collect();
+            let ended = parallel::map(&alike, AT_ONCE, |((resource, namespace), objects)| {
+                self.remove_alike(resource, &format!("--namespace={namespace}"), objects)
+            });
             ended.into_iter().collect::<Result<()>>()?;
         }
         Ok(())
@@ -175,53 +177,50 @@ impl SetDelivery<'_> {
 
     /// Removes objects of one kind and namespace, as far as turnup has applied them; one of the same
     /// name that others made stays.
-    fn remove_batch(&self, objects: &[&OwnObject]) -> Result<()> {
-        let names = |objects: &[&OwnObject]| objects.iter().map(|object| object.argument()).collect::<Vec<_>>();
-        let Some(namespace) = objects.first().map(|first| format!("--namespace={}", first.namespace)) else {
-            return Ok(());
-        };
-        let there = self.find_ours(objects, &namespace, &names(objects))?;
-        if there.is_empty() {
-            return Ok(());
+    ///
+    /// Asked for by name, kubectl holds itself to five requests a second: they are listed, and
+    /// deleted as a manifest, object by object without a wait.
+    fn remove_alike(&self, resource: &str, namespace: &str, objects: &[&OwnObject]) -> Result<()> {
+        let ours = self.find_ours(resource, namespace, objects)?;
+        for batch in ours.chunks(BATCH) {
+            let identity = |item: &Value| {
+                let metadata = json!({"name": item["metadata"]["name"], "namespace": item["metadata"]["namespace"]});
+                json!({"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": metadata})
+            };
+            let items: Vec<Value> = batch.iter().map(identity).collect();
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+            self.kubectl.run_with(&["delete", "--ignore-not-found", "--wait=false", "--filename=-"], &list)?;
         }
-        let ours: Vec<&OwnObject> = there.iter().map(|(object, _)| *object).collect();
-        // kubectl would wait for one after the other.
-        let options = ["delete", &namespace, "--ignore-not-found", "--wait=false"];
-        self.kubectl.run(&[&options.map(str::to_owned)[..], &names(&ours)].concat())?;
-        let start = Instant::now();
-        loop {
-            let left = self.find_ours(&ours, &namespace, &names(&ours))?;
-            let left: Vec<&OwnObject> =
-                left.iter().filter(|one| there.contains(one)).map(|(object, _)| *object).collect();
-            let Some(first) = left.first() else { return Ok(()) };
+        let (start, uid) = (Instant::now(), |item: &Value| item["metadata"]["uid"].clone());
+        let deleted: Vec<Value> = ours.iter().map(uid).collect();
+        while !deleted.is_empty() {
+            let there = self.find_ours(resource, namespace, objects)?;
+            let left: Vec<&Value> = there.iter().filter(|item| deleted.contains(&uid(item))).collect();
+            let Some(first) = left.first().and_then(|item| item["metadata"]["name"].as_str()) else { break };
             if start.elapsed() > GONE {
-                let error = Error::transient(format!("{first} was deleted, and is still there: a finalizer holds it"));
-                let args = format!("kubectl get {} {namespace} --output=yaml", first.argument());
-                return Err(error.evidence(format!("{} objects in all", left.len())).hint(args));
+                let message = format!("{resource} {first} was deleted, and is still there: a finalizer holds it");
+                return Err(Error::transient(message)
+                    .evidence(format!("{} objects in all", left.len()))
+                    .hint(format!("kubectl get {resource} {first} {namespace} --output=yaml; then: turnup up")));
             }
             signals::sleep(POLL_INTERVAL)?;
         }
+        Ok(())
     }
 
-    /// Those of these objects that are there and of turnup's own making, each with its UID.
-    fn find_ours<'o>(
-        &self,
-        objects: &[&'o OwnObject],
-        namespace: &str,
-        names: &[String],
-    ) -> Result<Vec<(&'o OwnObject, String)>> {
-        let options = ["get", namespace, "--output=json", "--ignore-not-found", "--show-managed-fields"];
-        let items = match self.kubectl.run(&[&options.map(str::to_owned)[..], names].concat()) {
+    /// Those of these objects that are there and of turnup's own making.
+    fn find_ours(&self, resource: &str, namespace: &str, objects: &[&OwnObject]) -> Result<Vec<Value>> {
+        let args = ["get", resource, namespace, "--output=json", "--show-managed-fields"];
+        let mut items = match self.kubectl.run(&args) {
             Ok(said) => read_answer(&said)?,
             // Their kind is gone, and with it all objects of the kind.
             Err(error) if lacks_kind(&error) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let find = |object: &&'o OwnObject| {
-            let item = items.iter().find(|item| item["metadata"]["name"] == *object.name && is_ours(item))?;
-            Some((*object, item["metadata"]["uid"].as_str()?.to_owned()))
-        };
-        Ok(objects.iter().filter_map(find).collect())
+        let names: BTreeSet<&str> = objects.iter().map(|object| object.name.as_str()).collect();
+        let is_one = |item: &Value| item["metadata"]["name"].as_str().is_some_and(|name| names.contains(name));
+        items.retain(|item| is_one(item) && is_ours(item));
+        Ok(items)
     }
 }
 
@@ -274,8 +273,6 @@ fn may_come(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
