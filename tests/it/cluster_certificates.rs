@@ -160,7 +160,7 @@ fn metrics_are_where_the_document_says(site: &Site) {
 
 /// The authority that the API server takes the webhook by.
 fn authority(site: &Site, kind: &str) -> String {
-    let path = "--output=jsonpath={.webhooks[0].clientConfig.caBundle}";
+    let path = "--output=go-template={{with (index .webhooks 0).clientConfig.caBundle}}{{. | base64decode}}{{end}}";
     site.kubectl(&["get", kind, "cert-manager-webhook", path])
 }
 
@@ -177,6 +177,7 @@ fn what_is_injected_stays(site: &Site) {
 }
 
 fn what_others_remove_comes_back(site: &Site) {
+    let before = authority(site, "mutatingwebhookconfiguration");
     site.kubectl(&["delete", "validatingwebhookconfiguration", "cert-manager-webhook"]);
     site.kubectl(&["delete", "secret", "cert-manager-webhook-ca", SYSTEM]);
     let planned = site.ok(&["plan"]).out;
@@ -190,7 +191,9 @@ fn what_others_remove_comes_back(site: &Site) {
         let said = site.try_kubectl(&["annotate", "--overwrite", "issuer/house", "it=here"]);
         let [ours, other] =
             ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"].map(|kind| authority(site, kind));
-        if said.is_ok() && !ours.is_empty() && ours == other {
+        // The cainjector adds a new authority to those that were there: no moment is without the right one.
+        if said.is_ok() && !ours.is_empty() && other.contains(ours.trim()) {
+            assert_ne!(ours, before, "the authority is another one");
             return;
         }
         let logs = || {

@@ -9,6 +9,7 @@ import (
 	cainjectorfile "github.com/cert-manager/cert-manager/pkg/cainjector/configfile"
 	cmscheme "github.com/cert-manager/cert-manager/pkg/client/clientset/versioned/scheme"
 	"github.com/cert-manager/cert-manager/pkg/controller/cainjector"
+	logf "github.com/cert-manager/cert-manager/pkg/logs"
 	"github.com/cert-manager/cert-manager/pkg/util"
 	corev1 "k8s.io/api/core/v1"
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -35,6 +36,8 @@ func runCAInjector(ctx context.Context, configuration []byte) error {
 	if err := apply(o.FeatureGates, &o.Logging, wrong); err != nil {
 		return err
 	}
+	// Without it, what the controllers of controller-runtime say is lost.
+	ctrl.SetLogger(logf.Log)
 	connection, err := ctrl.GetConfig()
 	if err != nil {
 		return err
