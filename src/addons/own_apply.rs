@@ -175,8 +175,8 @@ impl SetDelivery<'_> {
         Ok(())
     }
 
-    /// Removes objects of one kind and namespace, as far as turnup has applied them; one of the same
-    /// name that others made stays.
+    /// Removes objects of one kind and namespace, as far as turnup has applied them; one of the
+    /// same name that others made stays.
     ///
     /// Asked for by name, kubectl holds itself to five requests a second: they are listed, and
     /// deleted as a manifest, object by object without a wait.

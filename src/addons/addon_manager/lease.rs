@@ -101,8 +101,8 @@ impl ApplyLease {
 pub(in super::super) struct HeldLease(Value);
 
 impl HeldLease {
-    /// Waits until no addon-manager applies; for a step, which holds the Lease no longer than it may
-    /// take.
+    /// Waits until no addon-manager applies; for a step, which holds the Lease no longer than it
+    /// may take.
     pub(in super::super) fn acquire(kubectl: &Kubectl, cx: &Cx) -> Result<Self> {
         // A run that died is followed by the next one of the same machine at once.
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
