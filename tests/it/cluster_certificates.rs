@@ -191,7 +191,8 @@ fn what_others_remove_comes_back(site: &Site) {
         let said = site.try_kubectl(&["annotate", "--overwrite", "issuer/house", "it=here"]);
         let [ours, other] =
             ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"].map(|kind| authority(site, kind));
-        // The cainjector adds a new authority to those that were there: no moment is without the right one.
+        // The cainjector adds a new authority to those that were there: no moment is without the
+        // right one.
         if said.is_ok() && !ours.is_empty() && other.contains(ours.trim()) {
             assert_ne!(ours, before, "the authority is another one");
             return;
