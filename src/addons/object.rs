@@ -140,6 +140,16 @@ pub(super) fn read_answer(said: &str) -> Result<Vec<Value>> {
     }
 }
 
+/// Whether a server-side apply of turnup's has made the object what it is. One that says nothing
+/// but its name (a Namespace, mostly) leaves no fields to manage: what it has then comes from the
+/// API server, which a later apply ascribes to `before-first-apply` (Kubernetes' documentation of
+/// server-side apply).
+pub(super) fn is_ours(object: &Value) -> bool {
+    let entries = object["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+    entries.iter().any(|entry| entry["manager"] == "turnup" && entry["operation"] == "Apply")
+        || object.is_object() && entries.iter().all(|entry| entry["manager"] == "before-first-apply")
+}
+
 /// An object, or the items of a list of them.
 fn open_list(mut value: Value, objects: &mut Vec<(Object, Value)>) -> std::result::Result<(), &'static str> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
@@ -156,7 +166,20 @@ fn open_list(mut value: Value, objects: &mut Vec<(Object, Value)>) -> std::resul
 
 #[cfg(test)]
 mod tests {
-    use super::Object;
+    use serde_json::{Value, json};
+
+    use super::{Object, is_ours};
+
+    #[test]
+    fn only_what_turnup_applied_is_removed() {
+        let entry = |manager: &str, operation: &str| json!({"manager": manager, "operation": operation});
+        let object = |entries: &[Value]| json!({"metadata": {"managedFields": entries}});
+        assert!(is_ours(&object(&[entry("helm", "Update"), entry("turnup", "Apply")])));
+        assert!(!is_ours(&object(&[entry("turnup", "Update"), entry("kubectl", "Apply")])));
+        assert!(is_ours(&object(&[])) && is_ours(&object(&[entry("before-first-apply", "Update")])));
+        assert!(!is_ours(&object(&[entry("before-first-apply", "Update"), entry("kubectl-create", "Update")])));
+        assert!(!is_ours(&Value::Null), "what is gone needs no removal");
+    }
 
     fn names(manifest: &str) -> Result<Vec<String>, String> {
         Ok(Object::read(manifest)?.into_iter().map(|(object, _)| object.argument()).collect())

@@ -14,7 +14,7 @@ use crate::error::{Class, Error, Result};
 use crate::exec::signals;
 use crate::parallel;
 
-use super::object::{DEFINITION, SET, read_answer};
+use super::object::{DEFINITION, SET, is_ours, read_answer};
 use super::observed::Observed;
 use super::own::{OwnObject, OwnSet, Recorded, config_map_name};
 use super::preview::{compare, diff};
@@ -129,9 +129,8 @@ impl SetDelivery<'_> {
             self.record("", &all)?;
             self.apply()?;
         }
-        let left = self.left();
-        self.remove(&left)?;
-        let kept: BTreeSet<OwnObject> = all.into_iter().filter(|object| !left.contains(&object)).collect();
+        self.remove(&self.left())?;
+        let kept = if self.prune { set.objects.clone() } else { all };
         if kept.is_empty() {
             let name = config_map_name(set.name);
             let args = ["delete", "configmap", &name, "--namespace=kube-system", "--ignore-not-found"];
@@ -252,16 +251,6 @@ fn wait_for_kinds(kubectl: &Kubectl, objects: &BTreeSet<OwnObject>) -> Result<()
     kubectl.run(&args).map(drop)
 }
 
-/// Whether a server-side apply of turnup's has made the object what it is. One that says nothing
-/// but its name (a Namespace, mostly) leaves no fields to manage: what it has then comes from the
-/// API server, which a later apply ascribes to `before-first-apply` (Kubernetes' documentation of
-/// server-side apply).
-fn is_ours(object: &Value) -> bool {
-    let entries = object["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
-    entries.iter().any(|entry| entry["manager"] == "turnup" && entry["operation"] == "Apply")
-        || object.is_object() && entries.iter().all(|entry| entry["manager"] == "before-first-apply")
-}
-
 fn lacks_kind(error: &Error) -> bool {
     ["no matches for kind", "the server doesn't have a resource type"].iter().any(|words| error.says(words))
 }
@@ -274,17 +263,6 @@ fn may_come(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_turnup_applied_is_removed() {
-        let entry = |manager: &str, operation: &str| json!({"manager": manager, "operation": operation});
-        let object = |entries: &[Value]| json!({"metadata": {"managedFields": entries}});
-        assert!(is_ours(&object(&[entry("helm", "Update"), entry("turnup", "Apply")])));
-        assert!(!is_ours(&object(&[entry("turnup", "Update"), entry("kubectl", "Apply")])));
-        assert!(is_ours(&object(&[])) && is_ours(&object(&[entry("before-first-apply", "Update")])));
-        assert!(!is_ours(&object(&[entry("before-first-apply", "Update"), entry("kubectl-create", "Update")])));
-        assert!(!is_ours(&Value::Null), "what is gone needs no removal");
-    }
 
     #[test]
     fn what_a_set_may_bring_itself_is_worth_another_attempt() {

@@ -7,7 +7,7 @@ use crate::bootstrap::Kubectl;
 use crate::change::{Change, Verb};
 use crate::error::{Class, Error, Result};
 
-use super::object::{DEFINITION, Object};
+use super::object::{DEFINITION, Object, is_ours, read_answer};
 use super::own::OwnObject;
 
 /// Kinds that are data, or take some along.
@@ -30,8 +30,8 @@ pub(super) struct Replacement {
     pub(super) object: OwnObject,
     /// What forces it: `spec.selector`.
     pub(super) fields: Vec<String>,
-    /// Whether data would go with it.
-    takes_data: bool,
+    /// Why turnup does not do it.
+    hindrance: Option<&'static str>,
 }
 
 impl Replacement {
@@ -48,18 +48,18 @@ impl Replacement {
     }
 }
 
-/// An error when data would go with one of these.
+/// An error when turnup does not replace one of these.
 pub(super) fn require_replaceable(replacements: &[Replacement]) -> Result<()> {
-    let Some(one) = replacements.iter().find(|one| one.takes_data) else { return Ok(()) };
+    let Some((one, hindrance)) = replacements.iter().find_map(|one| Some((one, one.hindrance?))) else {
+        return Ok(());
+    };
     let (object, fields) = (&one.object, one.fields.join(", "));
     let message = format!("{object} cannot become what its manifest says: {fields} never changes");
-    Err(Error::config(message).evidence("to replace the object would delete data, which turnup does not").hint(
-        format!(
-            "kubectl get {} --namespace={} --output=yaml; correct the manifest or give the object another name",
-            object.argument(),
-            object.namespace
-        ),
-    ))
+    Err(Error::config(message).evidence(hindrance).hint(format!(
+        "kubectl get {} --namespace={} --output=yaml; correct the manifest or give the object another name",
+        object.argument(),
+        object.namespace
+    )))
 }
 
 /// The rest of a manifest; nothing where there is none.
@@ -99,18 +99,33 @@ pub(super) fn find_replacements(kubectl: &Kubectl, manifest: &str, refused: &Err
             Ok(_) => {}
             Err(error) if matches!(error.class(), Class::Transient | Class::Interrupted) => return Err(error),
             Err(error) => {
-                let takes_data = takes_data(&object, &value);
-                let fields = find_immutable(error.evidence_lines());
-                found.extend(fields.map(|fields| Replacement { object, fields, takes_data }));
+                let Some(fields) = find_immutable(error.evidence_lines()) else { continue };
+                let hindrance = find_hindrance(kubectl, &object, &value)?;
+                found.push(Replacement { object, fields, hindrance });
             }
         }
     }
     Ok(found)
 }
 
-fn takes_data(object: &OwnObject, value: &Value) -> bool {
-    let claims = &value["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"];
-    DATA.contains(&object.kind.as_str()) || object.kind == "StatefulSet" && claims == "Delete"
+/// Why turnup does not delete an object for its new form.
+fn find_hindrance(kubectl: &Kubectl, object: &OwnObject, value: &Value) -> Result<Option<&'static str>> {
+    let (argument, namespace) = (object.argument(), format!("--namespace={}", object.namespace));
+    let args = ["get", &argument, &namespace, "--output=json", "--ignore-not-found", "--show-managed-fields"];
+    let there = read_answer(&kubectl.run(&args)?)?;
+    let has_data = |form: &Value| takes_data(&object.kind, form);
+    Ok(if there.iter().any(|form| !is_ours(form)) {
+        Some("another program made the object, and turnup deletes none of others")
+    } else if has_data(value) || there.iter().any(has_data) {
+        Some("to replace the object would delete data, which turnup does not")
+    } else {
+        None
+    })
+}
+
+fn takes_data(kind: &str, form: &Value) -> bool {
+    let claims = &form["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"];
+    DATA.contains(&kind) || kind == "StatefulSet" && claims == "Delete"
 }
 
 /// The fields for which an object was refused, when each of them is immutable: what is wrong in
@@ -182,20 +197,25 @@ mod tests {
 
     #[test]
     fn no_data_goes_for_a_field() {
-        let one = |kind: &str, value: Value| {
-            let object =
-                OwnObject { group: String::new(), kind: kind.into(), namespace: "shop".into(), name: "a".into() };
-            let takes_data = takes_data(&object, &value);
-            Replacement { object, fields: vec!["spec".into()], takes_data }
-        };
         let when_deleted =
             |word: &str| json!({"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": word}}});
-        assert!(
-            require_replaceable(&[one("Deployment", json!({})), one("StatefulSet", when_deleted("Retain"))]).is_ok()
-        );
-        for refused in [one("PersistentVolumeClaim", json!({})), one("StatefulSet", when_deleted("Delete"))] {
-            let error = require_replaceable(&[one("Service", json!({})), refused]).err().map(|error| error.render());
-            assert!(error.is_some_and(|said| said.contains("shop/a cannot become what its manifest says")));
+        for kind in DATA {
+            assert!(takes_data(kind, &json!({})));
         }
+        assert!(takes_data("StatefulSet", &when_deleted("Delete")));
+        assert!(!takes_data("StatefulSet", &when_deleted("Retain")) && !takes_data("Deployment", &json!({})));
+
+        let one = |hindrance| {
+            let object =
+                OwnObject { group: String::new(), kind: "Service".into(), namespace: "shop".into(), name: "a".into() };
+            Replacement { object, fields: vec!["spec".into()], hindrance }
+        };
+        assert!(require_replaceable(&[one(None)]).is_ok());
+        let error = require_replaceable(&[one(None), one(Some("it is data"))]).err().map(|error| error.render());
+        insta::assert_snapshot!(error.unwrap_or_default(), @r"
+        error: Service shop/a cannot become what its manifest says: spec never changes
+          | it is data
+        next: kubectl get service/a --namespace=shop --output=yaml; correct the manifest or give the object another name
+        ");
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster_addons::agnhost;
+use crate::cluster_addons::{agnhost, apply};
 use crate::cluster_support::{Site, say};
 
 const SHOP: &str = "--namespace=shop";
@@ -20,6 +20,7 @@ fn cluster_manifests_are_replaced_moved_and_pruned() {
     site.ok(&["up"]);
     what_is_immutable_is_replaced(&site);
     what_holds_data_is_never_replaced(&site);
+    what_others_made_is_never_replaced(&site);
     what_is_renamed_or_moved_leaves_nothing(&site);
     a_kind_gets_another_version(&site);
     an_unchanged_apply_writes_nothing(&site);
@@ -116,6 +117,24 @@ fn what_holds_data_is_never_replaced(site: &Site) {
     }
     assert_eq!(field(site, &["persistentvolumeclaim/till", SHOP], ".metadata.uid"), before);
     assert_eq!(field(site, &["configmap/price-0", SHOP], ".metadata.name"), "", "refused before anything changed");
+    write(site, &[]);
+    site.ok(&["up"]);
+}
+
+/// An object of the same name that another program made is taken over as far as it can be changed,
+/// and never deleted.
+fn what_others_made_is_never_replaced(site: &Site) {
+    let service = |address: &str| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "theirs", "namespace": "shop"},
+            "spec": {"clusterIP": address, "ports": [{"port": 80}]}})
+    };
+    apply(site, "theirs", &[service("10.96.0.90")]);
+    let before = field(site, &["service/theirs", SHOP], ".metadata.uid");
+    write(site, &[service("10.96.0.91")]);
+    let refused = site.fails(3, &["up"]);
+    assert!(refused.err.contains("another program made the object"), "{refused}");
+    assert_eq!(field(site, &["service/theirs", SHOP], ".metadata.uid"), before);
+    site.kubectl(&["delete", "service/theirs", SHOP]);
     write(site, &[]);
     site.ok(&["up"]);
 }
