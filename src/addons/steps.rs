@@ -133,14 +133,19 @@ impl Action for Render {
 struct Apply(Arc<AddonContext>);
 
 impl Apply {
+    /// What the objects were after they were applied; nothing where that is missing, damaged or of
+    /// an older turnup.
+    fn find_applied(&self) -> Option<BTreeMap<String, String>> {
+        match find_document::<Applied>(&self.0.cluster.store, APPLIED) {
+            Ok(Found::There(applied)) => Some(applied.objects),
+            _ => None,
+        }
+    }
+
     /// The manifests that the cluster does not have whole in exactly this form, untouched since
     /// they were applied.
     fn changed<'m>(&self, there: &Observed, manifests: &'m [Rendered]) -> Vec<&'m Rendered> {
-        // What is missing, damaged or of an older turnup is applied once more.
-        let applied = match find_document::<Applied>(&self.0.cluster.store, APPLIED) {
-            Ok(Found::There(applied)) => applied.objects,
-            _ => BTreeMap::new(),
-        };
+        let applied = self.find_applied().unwrap_or_default();
         let is_untouched = |object: &Object| {
             let now = there.addon_objects.get(object);
             now.is_some() && now == applied.get(&object.argument())
@@ -208,7 +213,7 @@ impl Action for Apply {
         }
         let kubectl = kubectl(&self.0.cluster)?;
         for manifest in self.changed(&there, &manifests) {
-            if !is_right(&kubectl, &there, manifest)? {
+            if self.find_applied().is_none() || !is_right(&kubectl, &there, manifest)? {
                 return Ok(Check::Drifted(format!(
                     "the cluster does not have {} {} as it should be",
                     manifest.name, manifest.version
