@@ -210,6 +210,12 @@ impl Error {
         self.message().contains(words) || self.evidence.iter().any(|line| line.contains(words))
     }
 
+    /// Whether it says nothing about what was asked: the other side is away, or a signal came.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(self.class(), Class::Transient | Class::Interrupted)
+    }
+
     /// Message and evidence in one line, without the next command: for the journal of a unit.
     #[must_use]
     pub fn in_one_line(&self) -> String {

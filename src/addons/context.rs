@@ -164,7 +164,7 @@ impl AddonContext {
         Ok(observed)
     }
 
-    /// The same, at most [`FRESH`] old: the proofs of all steps need only one call.
+    /// The same, at most [`CACHE_LIFETIME`] old: the proofs of all steps need only one call.
     pub(super) fn look_once(&self) -> Result<Arc<Observed>> {
         let mut last = self.last_look.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((when, observed)) = last.as_ref()

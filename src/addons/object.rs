@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::{Context as _, Result};
 
@@ -109,15 +109,16 @@ impl Object {
         if self.group.is_empty() { format!("{kind}{ending}") } else { format!("{kind}{ending}.{}", self.group) }
     }
 
+    /// All objects of its kind, as kubectl is asked for them: `daemonset.apps`.
+    pub(super) fn resource(&self) -> String {
+        let kind = self.kind.to_lowercase();
+        if self.group.is_empty() { kind } else { format!("{kind}.{}", self.group) }
+    }
+
     /// How kubectl is told about it: `daemonset.apps/flannel`.
     #[must_use]
     pub fn argument(&self) -> String {
-        let kind = self.kind.to_lowercase();
-        if self.group.is_empty() {
-            format!("{kind}/{}", self.name)
-        } else {
-            format!("{kind}.{}/{}", self.group, self.name)
-        }
+        format!("{}/{}", self.resource(), self.name)
     }
 }
 
@@ -138,6 +139,11 @@ pub(super) fn read_answer(said: &str) -> Result<Vec<Value>> {
         Some(Value::Array(items)) => Ok(items),
         _ => Ok(vec![found]),
     }
+}
+
+/// One manifest of these objects.
+pub(super) fn list_of(items: &[Value]) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
 /// Whether a server-side apply of turnup's has made the object what it is. One that says nothing
@@ -166,9 +172,7 @@ fn open_list(mut value: Value, objects: &mut Vec<(Object, Value)>) -> std::resul
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
-    use super::{Object, is_ours};
+    use super::*;
 
     #[test]
     fn only_what_turnup_applied_is_removed() {
@@ -181,7 +185,7 @@ mod tests {
         assert!(!is_ours(&Value::Null), "what is gone needs no removal");
     }
 
-    fn names(manifest: &str) -> Result<Vec<String>, String> {
+    fn names(manifest: &str) -> std::result::Result<Vec<String>, String> {
         Ok(Object::read(manifest)?.into_iter().map(|(object, _)| object.argument()).collect())
     }
 

@@ -55,6 +55,12 @@ pub(super) struct Recorded {
 }
 
 impl OwnObject {
+    /// The objects of a manifest, as [`Object::read`] finds them.
+    pub(super) fn read(manifest: &str) -> std::result::Result<Vec<(Self, Value)>, String> {
+        let found = Object::read(manifest)?;
+        Ok(found.into_iter().map(|(object, value)| (Self::new(&object, &value), value)).collect())
+    }
+
     pub(super) fn new(object: &Object, manifest: &Value) -> Self {
         let namespace = manifest["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
         Self {
@@ -72,8 +78,7 @@ impl OwnObject {
 
     /// All objects of its kind, as kubectl is asked for them: `deployment.apps`.
     pub(super) fn resource(&self) -> String {
-        let kind = self.kind.to_lowercase();
-        if self.group.is_empty() { kind } else { format!("{kind}.{}", self.group) }
+        self.object().resource()
     }
 
     fn object(&self) -> Object {

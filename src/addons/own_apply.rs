@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::bootstrap::Kubectl;
+use crate::bootstrap::{APPLY, Kubectl};
 use crate::change::{Change, Verb};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, Result};
 use crate::exec::signals;
 use crate::parallel;
 
-use super::object::{DEFINITION, SET, is_ours, read_answer};
+use super::object::{DEFINITION, SET, is_ours, list_of, read_answer};
 use super::observed::Observed;
 use super::own::{OwnObject, OwnSet, Recorded, config_map_name};
 use super::preview::{compare, diff};
@@ -66,7 +66,7 @@ impl SetDelivery<'_> {
         }
         match diff(self.kubectl, &set.text) {
             Ok(changes) => Ok(changes.first().map(ToString::to_string)),
-            Err(error) if error.class() == Class::Transient || error.class() == Class::Interrupted => Err(error),
+            Err(error) if error.is_passing() => Err(error),
             // A namespace or kind of it is gone.
             Err(error) => Ok(Some(format!("the manifests of {}: {}", set.setting, error.message()))),
         }
@@ -89,7 +89,7 @@ impl SetDelivery<'_> {
                     changes.extend(replacements.iter().map(|one| one.change(one.object.to_string())));
                     allowed = require_replaceable(&replacements);
                 }
-                Err(error) if error.class() == Class::Transient || error.class() == Class::Interrupted => {
+                Err(error) if error.is_passing() => {
                     return Err(error);
                 }
                 // The server cannot say yet: a namespace or kind comes with the set.
@@ -110,7 +110,7 @@ impl SetDelivery<'_> {
         }
         match compare(self.kubectl, &self.set.text) {
             Ok((_, replacements)) => require_replaceable(&replacements),
-            Err(error) if error.class() == Class::Transient || error.class() == Class::Interrupted => Err(error),
+            Err(error) if error.is_passing() => Err(error),
             // A namespace or kind of it is not there yet; to apply it says all else.
             Err(_) => Ok(()),
         }
@@ -147,7 +147,7 @@ impl SetDelivery<'_> {
 
     fn apply(&self) -> Result<()> {
         let file = format!("--filename={}", self.file);
-        let args = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", &file];
+        let args = [&APPLY[..], &[&file]].concat();
         let apply = || apply_until_known(self.kubectl, &self.set.objects, || self.kubectl.run(&args).map(drop));
         replace_where_refused(self.kubectl, &self.set.text, apply)
             .map_err(|error| error.hint(format!("turnup config explain {}", self.set.setting)))
@@ -187,8 +187,8 @@ impl SetDelivery<'_> {
                 json!({"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": metadata})
             };
             let items: Vec<Value> = batch.iter().map(identity).collect();
-            let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-            self.kubectl.run_with(&["delete", "--ignore-not-found", "--wait=false", "--filename=-"], &list)?;
+            let args = ["delete", "--ignore-not-found", "--wait=false", "--filename=-"];
+            self.kubectl.run_with(&args, &list_of(&items))?;
         }
         let (start, uid) = (Instant::now(), |item: &Value| item["metadata"]["uid"].clone());
         let deleted: Vec<Value> = ours.iter().map(uid).collect();

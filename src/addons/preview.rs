@@ -2,7 +2,7 @@
 
 use crate::bootstrap::Kubectl;
 use crate::change::{Change, Verb};
-use crate::error::{Class, Result};
+use crate::error::Result;
 use crate::exec::Failure;
 
 use super::object::{HELD, Object};
@@ -43,7 +43,7 @@ pub(super) fn find_changes(
 pub(super) fn compare(kubectl: &Kubectl, manifest: &str) -> Result<(Vec<Change>, Vec<Replacement>)> {
     let error = match diff(kubectl, manifest) {
         Ok(changes) => return Ok((changes, Vec::new())),
-        Err(error) if matches!(error.class(), Class::Transient | Class::Interrupted) => return Err(error),
+        Err(error) if error.is_passing() => return Err(error),
         Err(error) => error,
     };
     let replacements = find_replacements(kubectl, manifest, &error)?;

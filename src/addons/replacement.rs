@@ -1,13 +1,13 @@
 //! Objects that the API server refuses to change because a field of them is immutable: they are
 //! deleted and made again, unless data would go with them.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::bootstrap::Kubectl;
+use crate::bootstrap::{APPLY, Kubectl};
 use crate::change::{Change, Verb};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, Result};
 
-use super::object::{DEFINITION, Object, is_ours, read_answer};
+use super::object::{DEFINITION, is_ours, list_of, read_answer};
 use super::own::OwnObject;
 
 /// Kinds that are data, or take some along.
@@ -67,8 +67,7 @@ pub(super) fn without(manifest: &str, replacements: &[Replacement]) -> Result<Op
     let is_other = |object: &OwnObject| !replacements.iter().any(|one| one.object == *object);
     let others: Vec<Value> =
         read(manifest)?.into_iter().filter(|(object, _)| is_other(object)).map(|(_, value)| value).collect();
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": others});
-    Ok((!others.is_empty()).then(|| list.to_string()))
+    Ok((!others.is_empty()).then(|| list_of(&others)))
 }
 
 /// Applies a manifest; what the server refuses to change is deleted and the manifest applied once
@@ -92,12 +91,11 @@ pub(super) fn find_replacements(kubectl: &Kubectl, manifest: &str, refused: &Err
         if !refused.says(&format!("{:?} is invalid", object.name)) {
             continue;
         }
-        let options = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--dry-run=server"];
-        let args = [&options[..], &["--validate=ignore", "--filename=-"]].concat();
+        let args = [&APPLY[..], &["--dry-run=server", "--validate=ignore", "--filename=-"]].concat();
         // kubectl names no namespace: of two with one name either may be meant.
         match kubectl.run_with(&args, &value.to_string()) {
             Ok(_) => {}
-            Err(error) if matches!(error.class(), Class::Transient | Class::Interrupted) => return Err(error),
+            Err(error) if error.is_passing() => return Err(error),
             Err(error) => {
                 let Some(fields) = find_immutable(error.evidence_lines()) else { continue };
                 let hindrance = find_hindrance(kubectl, &object, &value)?;
@@ -149,12 +147,13 @@ fn find_immutable(lines: &[String]) -> Option<Vec<String>> {
 }
 
 fn read(manifest: &str) -> Result<Vec<(OwnObject, Value)>> {
-    let objects = Object::read(manifest).map_err(|why| Error::config(format!("a manifest cannot be read: {why}")))?;
-    Ok(objects.into_iter().map(|(object, value)| (OwnObject::new(&object, &value), value)).collect())
+    OwnObject::read(manifest).map_err(|why| Error::config(format!("a manifest cannot be read: {why}")))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn fields(said: &str) -> Option<Vec<String>> {

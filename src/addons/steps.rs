@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::step_ids::API;
-use crate::bootstrap::{Kubectl, kube_proxy_config, kubectl};
+use crate::bootstrap::{APPLY, Kubectl, kube_proxy_config, kubectl};
 use crate::change::{Change, Preview};
 use crate::cluster::{Cluster, TimeLimits, find_document};
 use crate::document::{Document, Fields, Found};
@@ -190,7 +190,7 @@ fn is_right(kubectl: &Kubectl, there: &Observed, manifest: &Rendered) -> Result<
     }
     match preview::diff(kubectl, &manifest.text) {
         Ok(changes) => Ok(changes.is_empty()),
-        Err(error) if matches!(error.class(), Class::Transient | Class::Interrupted) => Err(error),
+        Err(error) if error.is_passing() => Err(error),
         Err(_) => Ok(false),
     }
 }
@@ -212,8 +212,9 @@ impl Action for Apply {
             manifest.objects.retain(|object| is_seen(&object.kind) || *object == main);
         }
         let kubectl = kubectl(&self.0.cluster)?;
+        let is_recorded = self.find_applied().is_some();
         for manifest in self.changed(&there, &manifests) {
-            if self.find_applied().is_none() || !is_right(&kubectl, &there, manifest)? {
+            if !is_recorded || !is_right(&kubectl, &there, manifest)? {
                 return Ok(Check::Drifted(format!(
                     "the cluster does not have {} {} as it should be",
                     manifest.name, manifest.version
@@ -306,8 +307,7 @@ impl Apply {
         cx.progress(format!("applying {}", names.join(", ")));
         // The server refuses unknown fields anyway; kubectl's own look at them takes longer than
         // all the rest.
-        let options = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--validate=ignore"];
-        let mut args: Vec<String> = options.map(Into::into).into();
+        let mut args: Vec<String> = APPLY.into_iter().chain(["--validate=ignore"]).map(Into::into).collect();
         let path =
             |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
         args.extend(changed.iter().map(path));

@@ -58,6 +58,10 @@ pub(super) fn has_ended(pod: &Value) -> bool {
 /// hangs for another reason must not hang us.
 const LIMIT: Duration = Duration::from_mins(2);
 
+/// A server-side apply with turnup as the field manager, which reverts changes by other clients;
+/// for arguments that follow.
+pub const APPLY: [&str; 4] = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts"];
+
 impl Kubectl {
     /// `program` is the artifact; `kubeconfig` the file to use.
     #[must_use]
@@ -147,8 +151,7 @@ impl Kubectl {
     /// Applies a manifest on the server, with turnup as the field manager: changes by other clients
     /// are reverted.
     pub fn apply(&self, manifest: &str) -> Result<()> {
-        let args = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
-        self.run_with(&args, manifest).map(drop)
+        self.run_with(&[&APPLY[..], &["--filename=-"]].concat(), manifest).map(drop)
     }
 
     /// Changes these fields of a Node; what is null is taken away.

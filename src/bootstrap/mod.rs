@@ -86,7 +86,7 @@ mod usual_facts;
 mod version_skew;
 mod volume_snapshots;
 
-pub use api::{KUBECONFIG, Kubectl, kubectl};
+pub use api::{APPLY, KUBECONFIG, Kubectl, kubectl};
 pub use condition::{find_condition, is_ready};
 pub use csr_approver::{PendingCsr, PendingCsrs, Policy, find_pending, run as run_csr_approver};
 pub use dns::remove_names;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::cluster_addons::field;
 use crate::cluster_support::{Site, say};
 
 const HOST: &str = "it-control-plane-0";
@@ -52,12 +53,6 @@ fn wait_until(site: &Site, what: &str, holds: impl Fn(&Site) -> bool) -> Duratio
 
 fn exists(site: &Site, what: &[&str]) -> bool {
     !site.kubectl(&[&["get", "--ignore-not-found", "--output=name"], what].concat()).is_empty()
-}
-
-/// A field of an object; empty where it is not there.
-fn field(site: &Site, what: &[&str], path: &str) -> String {
-    let path = format!("--output=jsonpath={{{path}}}");
-    site.kubectl(&[&["get", "--ignore-not-found", &path], what].concat())
 }
 
 fn what_is_lost_comes_back(site: &Site) {

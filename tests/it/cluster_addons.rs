@@ -44,6 +44,12 @@ pub(crate) fn apply(site: &Site, name: &str, objects: &[Value]) {
     site.kubectl(&["apply", &format!("--filename={}", file.display())]);
 }
 
+/// A field of an object; empty where it is not there.
+pub(crate) fn field(site: &Site, what: &[&str], path: &str) -> String {
+    let path = format!("--output=jsonpath={{{path}}}");
+    site.kubectl(&[&["get", "--ignore-not-found", &path], what].concat())
+}
+
 /// The image of test pods, which every host has. It has the cluster's own version; a node's status
 /// names it only some time after the host has it.
 pub(crate) fn agnhost(site: &Site) -> String {

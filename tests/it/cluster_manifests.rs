@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster_addons::{agnhost, apply};
+use crate::cluster_addons::{agnhost, apply, field};
 use crate::cluster_support::{Site, say};
 
 const SHOP: &str = "--namespace=shop";
@@ -45,11 +45,6 @@ fn prices(count: usize) -> Vec<Value> {
             "data": {"tea": number.to_string()}})
     };
     (0..count).map(one).collect()
-}
-
-fn field(site: &Site, what: &[&str], path: &str) -> String {
-    let path = format!("--output=jsonpath={{{path}}}");
-    site.kubectl(&[&["get", "--ignore-not-found", &path], what].concat())
 }
 
 fn what_is_immutable_is_replaced(site: &Site) {

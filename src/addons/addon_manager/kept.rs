@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::bootstrap::Kubectl;
 use crate::error::{Context as _, Error, Result};
 
-use super::super::object::{HASH, MANAGER, SYSTEM};
+use super::super::object::{HASH, MANAGER, SYSTEM, list_of};
 use super::super::own::{NETWORK, OwnSet, config_map_name};
 use super::super::render::Rendered;
 
@@ -112,7 +112,7 @@ pub(super) fn are_kept(kubectl: &Kubectl, manifests: &[KeptManifest]) -> Result<
 pub(in super::super) fn keep(kubectl: &Kubectl, manifests: &[KeptManifest]) -> Result<()> {
     let secrets = manifests.iter().enumerate().map(|(order, manifest)| manifest.secret(order));
     let secrets = secrets.collect::<Result<Vec<_>>>()?;
-    kubectl.apply(&json!({"apiVersion": "v1", "kind": "List", "items": secrets}).to_string())?;
+    kubectl.apply(&list_of(&secrets))?;
     let names: Vec<String> = manifests.iter().map(KeptManifest::secret_name).collect();
     let found = list(kubectl)?;
     let found = found["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["name"].as_str());

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::bootstrap::Kubectl;
+use crate::bootstrap::{APPLY, Kubectl};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
 use crate::failpoint;
@@ -91,7 +91,7 @@ impl AddonManager {
     fn tell_round(&mut self) -> Vec<String> {
         let (news, failing) = match self.round() {
             Ok(Round { news, failures }) => (news, Some(failures.join("; ")).filter(|all| !all.is_empty())),
-            Err(error) if matches!(error.class(), Class::Interrupted | Class::Transient) => return Vec::new(),
+            Err(error) if error.is_passing() => return Vec::new(),
             Err(error) => (Vec::new(), Some(error.in_one_line())),
         };
         let is_new = failing.is_some() && failing != self.failing;
@@ -137,10 +137,9 @@ impl AddonManager {
     fn apply(&mut self, kubectl: &Kubectl, manifest: &KeptManifest) -> Result<Vec<String>> {
         // A kind of it may be gone.
         let before = look(kubectl, &manifest.text).unwrap_or_default();
-        let options = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts"];
         // As the server has written them: what another one does a moment later is seen by the next
         // look.
-        let args = [&options[..], &["--output=json", "--filename=-"]].concat();
+        let args = [&APPLY[..], &["--output=json", "--filename=-"]].concat();
         let said = failpoint::around(format_args!("addon-manager apply {}", manifest.name), || {
             apply_until_known(kubectl, &find_wanted(&manifest.text)?, || kubectl.run_with(&args, &manifest.text))
         })?;
@@ -160,7 +159,7 @@ impl AddonManager {
         let all: Vec<&str> = kept.iter().map(|manifest| manifest.text.trim_end()).collect();
         let there = match look(kubectl, &all.join("\n---\n")) {
             Ok(there) => there,
-            Err(error) if matches!(error.class(), Class::Interrupted | Class::Transient) => return Err(error),
+            Err(error) if error.is_passing() => return Err(error),
             // A kind is gone, and kubectl says nothing of all others.
             Err(_) => Written::new(),
         };
@@ -197,8 +196,8 @@ fn is_lost(wanted: &BTreeSet<OwnObject>, known: &Written, there: &Written) -> bo
 
 fn find_wanted(text: &str) -> Result<BTreeSet<OwnObject>> {
     let objects =
-        Object::read(text).map_err(|why| Error::permanent(format!("a kept manifest cannot be read: {why}")))?;
-    Ok(objects.iter().map(|(object, manifest)| OwnObject::new(object, manifest)).collect())
+        OwnObject::read(text).map_err(|why| Error::permanent(format!("a kept manifest cannot be read: {why}")))?;
+    Ok(objects.into_iter().map(|(object, _)| object).collect())
 }
 
 #[cfg(test)]
