@@ -106,7 +106,9 @@ fn workers(cluster: &Cluster) -> Result<Vec<Group>> {
 #[must_use]
 pub fn name_prefix(cluster: &Cluster, group: &str) -> String {
     let of_cloud = cluster.settings.cloud.as_ref().and_then(|spec| spec.node_name_prefix(group));
-    format!("{}-", of_cloud.as_deref().unwrap_or(group))
+    // Hosts of this machine are called after their cluster.
+    let of_local = cluster.settings.local_hosts.replaces_hosts.then(|| format!("{}-{group}", cluster.settings.name));
+    format!("{}-", of_cloud.or(of_local).as_deref().unwrap_or(group))
 }
 
 /// The same of every group of workers that joins by itself, by the names of the groups: those of

@@ -2,7 +2,7 @@
 //! directory knows any more. Its hidden part is what Terraform calls to make and remove local
 //! hosts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 use serde_json::json;
@@ -42,6 +42,33 @@ enum Thing {
         #[arg(long, value_name = "FILE")]
         spec: PathBuf,
     },
+    /// The volume of a host
+    #[command(hide = true)]
+    Volume {
+        /// What to do
+        #[arg(value_enum)]
+        verb: VolumeVerb,
+        /// The host's description
+        #[arg(long, value_name = "FILE")]
+        spec: PathBuf,
+    },
+    /// The process that attaches volumes and replaces hosts that died
+    #[command(hide = true)]
+    Service {
+        /// What to do
+        #[arg(value_enum)]
+        verb: ServiceVerb,
+        /// Its description
+        #[arg(long, value_name = "FILE")]
+        spec: PathBuf,
+    },
+    /// Be that process
+    #[command(hide = true)]
+    Serve {
+        /// Its description
+        #[arg(long, value_name = "FILE")]
+        spec: PathBuf,
+    },
     /// A host
     #[command(hide = true)]
     Host {
@@ -63,6 +90,22 @@ enum NetworkVerb {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum VolumeVerb {
+    /// Make it
+    Create,
+    /// Remove it with its data
+    Delete,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum ServiceVerb {
+    /// Start it, in the place of one that runs
+    Start,
+    /// End it
+    Stop,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum HostVerb {
     /// Make and start it
     Create,
@@ -72,6 +115,8 @@ enum HostVerb {
     Status,
     /// Give it the limits of its description, if it runs
     Limit,
+    /// Make another machine in the place of one that died
+    Replace,
     /// Remove it with its data
     Delete,
 }
@@ -91,34 +136,50 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
                 NetworkVerb::Delete => local::delete_network(&spec),
             }
         }
-        Thing::Host { verb, spec } => {
-            let host = HostSpec::read(spec)?;
-            // Only reading the status needs no lock.
-            let _turn = if matches!(verb, HostVerb::Status) { None } else { Some(HostSpec::take_turn(spec)?) };
+        Thing::Volume { verb, spec } => {
+            let Some(volume) = HostSpec::read(spec)?.volume else { return Ok(()) };
             match verb {
-                HostVerb::Create => {
-                    let work_dir = std::env::current_dir().context("the working directory is gone")?;
-                    let source = TreeSource::find(&work_dir);
-                    let template = |name: &str| -> Result<Vec<u8>> {
-                        Ok(source.read(&format!("templates/provision/local/{name}"))?.into_owned())
-                    };
-                    let identity = MachineIdentity {
-                        unit: template("turnup-local.service")?,
-                        sshd: template("sshd.conf")?,
-                        balancer: template("turnup-balancer.service")?,
-                        program: std::env::current_exe().context("cannot find turnup's own binary")?,
-                    };
-                    local::create_host(&host, &identity)
-                }
-                HostVerb::Start => local::start_host(&host),
-                HostVerb::Limit => local::limit_host(&host),
-                HostVerb::Status => printer.line(&format!("{:?}", local::status_of(&host)?).to_lowercase()),
-                // The description stays: a host that is replaced is deleted and made again from the
-                // same file.
-                HostVerb::Delete => local::delete_host(&host),
+                VolumeVerb::Create => local::create_volume(&volume),
+                VolumeVerb::Delete => local::delete_volume(&volume),
             }
         }
+        Thing::Service { verb, spec } => match verb {
+            ServiceVerb::Start => local::start_service(spec),
+            ServiceVerb::Stop => local::stop_service(spec),
+        },
+        Thing::Serve { spec } => local::serve(spec, |line| local::write_line(&line)),
+        Thing::Host { verb, spec } => act_on_host(*verb, spec, printer),
     }
+}
+
+fn act_on_host(verb: HostVerb, spec: &Path, printer: &Printer) -> Result<()> {
+    let host = HostSpec::read(spec)?;
+    // Only reading the status needs no lock.
+    let _turn = if matches!(verb, HostVerb::Status) { None } else { Some(HostSpec::take_turn(spec)?) };
+    match verb {
+        HostVerb::Create => local::create_host(&host, &read_identity()?),
+        HostVerb::Replace => local::replace_host(&host, &read_identity()?),
+        HostVerb::Start => local::start_host(&host),
+        HostVerb::Limit => local::limit_host(&host),
+        HostVerb::Status => printer.line(&format!("{:?}", local::status_of(&host)?).to_lowercase()),
+        // The description stays: a host that is replaced is deleted and made again from the same
+        // file.
+        HostVerb::Delete => local::delete_host(&host),
+    }
+}
+
+/// What every host has of turnup's own.
+fn read_identity() -> Result<MachineIdentity> {
+    let work_dir = std::env::current_dir().context("the working directory is gone")?;
+    let source = TreeSource::find(&work_dir);
+    let template =
+        |name: &str| -> Result<Vec<u8>> { Ok(source.read(&format!("templates/provision/local/{name}"))?.into_owned()) };
+    Ok(MachineIdentity {
+        unit: template("turnup-local.service")?,
+        sshd: template("sshd.conf")?,
+        balancer: template("turnup-balancer.service")?,
+        program: std::env::current_exe().context("cannot find turnup's own binary")?,
+    })
 }
 
 /// Name and version of the JSON form.

@@ -58,6 +58,11 @@ pub(super) fn ask(method: &str, url: &str, headers: Headers<'_>, body: Option<&s
     send(&AGENT, method, url, headers, body)
 }
 
+/// Asks what no proxy knows: the machine around this host.
+pub(super) fn ask_nearby(method: &str, url: &str) -> Result<HttpAnswer> {
+    send(&DIRECT, method, url, &[], None)
+}
+
 /// What a machine shows an API: the token that the metadata service lent it.
 pub(super) struct Bearer(Zeroizing<String>);
 

@@ -2,7 +2,7 @@
 //!
 //! Other modules ask a [`Target`] or a [`Cloud`] and never compare its name. A new cloud is a
 //! directory here and its line in [`CLOUDS`]. Nothing here writes a file; only the volumes' APIs
-//! are asked, by the host that attaches one.
+//! are asked, by the host that attaches one: those of clouds, and that of this machine's own hosts.
 
 mod aws;
 mod azure;
@@ -12,24 +12,25 @@ mod gce;
 mod host;
 mod http;
 mod known_error;
+mod local_volume;
 mod spec;
 mod target;
 mod volume;
+mod volume_providers;
 
 use std::fmt;
-use std::path::PathBuf;
-
 use zeroize::Zeroizing;
 
 use crate::config::Settings;
 use crate::error::{Error, Result};
-use crate::inventory::volume::Volume;
 
 pub use known_error::{KnownError, known, naming};
+pub use local_volume::{LocalVolume, LocalVolumeState, device_of};
 pub(crate) use spec::Exposure;
 pub use spec::{CONTROL_PLANE, CloudGroup, Site, Spec, WORKERS};
 pub use target::Target;
-pub use volume::{Endpoints, VolumeApi, VolumeState, require_cloud, require_volume};
+pub use volume::{Endpoints, VolumeApi, VolumeProvider, VolumeState};
+pub use volume_providers::{find_volume_provider, require_volume, require_volume_provider};
 
 use spec::{CloudSettings, Defaults};
 
@@ -48,11 +49,7 @@ pub fn find(name: &str) -> Option<&'static dyn Cloud> {
 }
 
 /// What one cloud is like.
-pub trait Cloud: fmt::Debug + Sync {
-    /// Its name as a target and in inventories: also that of its directories in `phases`,
-    /// `templates` and here, and of the variable that its Terraform module has alone.
-    fn name(&self) -> &'static str;
-
+pub trait Cloud: VolumeProvider {
     /// What the configuration asks of it: what hosts have that say nothing else, and the rest.
     #[doc(hidden)]
     fn read(&self, settings: &Settings) -> Result<(Defaults, Box<dyn CloudSettings>)>;
@@ -98,16 +95,6 @@ pub trait Cloud: fmt::Debug + Sync {
     /// The settings that attributes of such a disk come from, beside those that clouds share.
     fn etcd_volume_settings(&self) -> &'static [VolumeSetting];
 
-    /// The form of a volume's id; `*` stands for one or more bytes that are no `/`.
-    fn volume_id_form(&self) -> &'static str;
-
-    /// The devices that a volume can only be once this host has it, without an API call. None
-    /// where only the API knows.
-    fn local_devices(&self, volume: &Volume) -> Vec<PathBuf>;
-
-    /// The API that attaches a volume to this host, with the rights of the host's own identity.
-    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>>;
-
     /// What lends a machine a key for buckets that speak S3, by its own identity; none where its
     /// machines have no such one.
     fn bucket_key(&self) -> Option<LendKey> {
@@ -117,9 +104,6 @@ pub trait Cloud: fmt::Debug + Sync {
     /// What its machines, disks and the rest cost, as `src/cloud/<cloud>/prices.toml` has it; with
     /// the date and the region that the prices are of.
     fn price_list(&self) -> &'static str;
-
-    /// The command by which an administrator detaches a volume from a dead machine.
-    fn detach_command(&self, volume: &Volume, machine: &str) -> String;
 }
 
 /// What a machine's own identity is lent for some hours, to sign requests with.

@@ -70,6 +70,13 @@ impl Target {
         matches!(self, Self::Custom)
     }
 
+    /// What an inventory calls the provider of the volumes that hosts attach themselves, where the
+    /// target makes any.
+    #[must_use]
+    pub fn volume_provider(self) -> Option<&'static str> {
+        matches!(self, Self::Local | Self::Cloud(_)).then(|| self.name())
+    }
+
     /// Whether controllers of the cluster can make something that outlives it: load balancers of
     /// Services, volumes of claims.
     #[must_use]

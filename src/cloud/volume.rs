@@ -2,12 +2,11 @@
 //!
 //! What it is attached for, and how long it is waited for, is `node`'s.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inventory::volume::Volume;
-
-use super::{CLOUDS, Cloud, find};
 
 /// Where a volume is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +30,26 @@ pub trait VolumeApi {
     fn attach(&mut self) -> Result<()>;
 }
 
+/// What has volumes that hosts attach to themselves.
+pub trait VolumeProvider: fmt::Debug + Sync {
+    /// Its name as a target and in inventories. Of a cloud also that of its directories in
+    /// `phases`, `templates` and here, and of the variable that its Terraform module has alone.
+    fn name(&self) -> &'static str;
+
+    /// The form of a volume's id; `*` stands for one or more bytes that are no `/`.
+    fn volume_id_form(&self) -> &'static str;
+
+    /// The devices that a volume can only be once this host has it, without an API call. None
+    /// where only the API knows.
+    fn local_devices(&self, volume: &Volume) -> Vec<PathBuf>;
+
+    /// The API that attaches a volume to this host, with the rights of the host's own identity.
+    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>>;
+
+    /// The command by which an administrator detaches a volume from a dead machine.
+    fn detach_command(&self, volume: &Volume, machine: &str) -> String;
+}
+
 /// Where an API is asked.
 #[derive(Clone, Debug)]
 pub struct Endpoints {
@@ -45,25 +64,6 @@ impl Default for Endpoints {
     fn default() -> Self {
         Self { metadata: "http://169.254.169.254".to_owned(), api: None }
     }
-}
-
-/// The cloud that a volume is in; an error unless turnup knows it.
-pub fn require_cloud(volume: &Volume) -> Result<&'static dyn Cloud> {
-    find(&volume.cloud).ok_or_else(|| {
-        let names: Vec<&str> = CLOUDS.iter().map(|cloud| cloud.name()).collect();
-        let message = format!("the volume {} is in an unknown cloud, {:?}", volume.name, volume.cloud);
-        Error::config(message).hint(format!("correct etcd_volume in the inventory: {}", names.join(", ")))
-    })
-}
-
-/// The same; an error also unless the volume's id is one of its.
-pub fn require_volume(volume: &Volume) -> Result<&'static dyn Cloud> {
-    let cloud = require_cloud(volume)?;
-    if parts(cloud.volume_id_form(), &volume.id).is_none() {
-        let message = format!("the volume's id {:?} is not of the form {}", volume.id, cloud.volume_id_form());
-        return Err(Error::config(message).hint("correct etcd_volume in the inventory"));
-    }
-    Ok(cloud)
 }
 
 /// The parts of an id for which its form has a `*`; none when the id has another form. Not all
@@ -92,6 +92,7 @@ fn is_plain(text: &str) -> bool {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
+    use crate::cloud::find;
 
     #[test]
     fn the_parts_of_an_id_are_those_of_its_form() {
@@ -119,14 +120,5 @@ mod tests {
         ] {
             assert_eq!(parts(cloud, id), None, "{id}");
         }
-    }
-
-    #[test]
-    fn a_volume_of_an_unknown_cloud_is_refused() {
-        let volume = |cloud: &str, id: &str| Volume { cloud: cloud.into(), id: id.into(), name: "v".into() };
-        let error = require_cloud(&volume("openstack", "vol-1")).unwrap_err();
-        assert_eq!(error.next(), Some("correct etcd_volume in the inventory: gce, aws, azure"));
-        assert!(require_volume(&volume("aws", "snap-1")).is_err());
-        assert_eq!(require_volume(&volume("aws", "vol-1")).unwrap().name(), "aws");
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use crate::config::Settings;
 use crate::error::Result;
 
+use super::user_data::UserDataSettings;
+
 /// Settings of the API server, the scheduler and what guards them; a file is named as the
 /// configuration names it, and empty where there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +78,8 @@ impl ControlPlaneSettings {
         let get_bool = |name: &str| settings.get_bool(&security(name));
         Ok(Self {
             runs_pods: settings.get_bool("phase1.control_plane.runs_pods")?,
-            keeps_identity: settings.get_bool("phase1.etcd_volume.identity")?,
+            keeps_identity: settings.get_bool("phase1.etcd_volume.identity")?
+                || settings.get_bool(UserDataSettings::OF_LOCAL_HOSTS)?,
             audit: get_bool("audit")?,
             audit_policy_file: settings.get(&security("audit_policy_file"))?,
             encryption_at_rest: get_bool("encryption_at_rest")?,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::user_data::UserDataSettings;
 use super::{ClusterSettings, GroupRecord};
 use crate::artifacts::Distribution;
 use crate::config::{Settings, parse_quantity};
@@ -17,6 +18,9 @@ pub struct LocalHostSettings {
     pub debian_mirror: String,
     /// The same of a root with Ubuntu.
     pub ubuntu_mirror: String,
+    /// Whether this machine does for hosts what a cloud does: they boot with user data, etcd has a
+    /// volume, and a host that dies is replaced.
+    pub replaces_hosts: bool,
     /// The most memory of a host, in bytes.
     pub memory: Option<u64>,
     /// The most CPU time of a host, in thousandths of a CPU.
@@ -32,6 +36,7 @@ impl LocalHostSettings {
             packages: settings.get_list("phase1.local.packages")?,
             debian_mirror: settings.get("phase1.local.debian_mirror")?,
             ubuntu_mirror: settings.get("phase1.local.ubuntu_mirror")?,
+            replaces_hosts: settings.get_bool(UserDataSettings::OF_LOCAL_HOSTS)?,
             memory: memory.and_then(|bytes| u64::try_from(bytes).ok()),
             cpu_millis: cpu.and_then(|millis| u64::try_from(millis).ok()),
         })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::config::Settings;
+use crate::config::{Network, Settings};
 use crate::error::{Error, Result};
 use crate::inventory::Taint;
 
@@ -109,8 +109,16 @@ pub struct GroupRecord {
 }
 
 impl UserDataSettings {
+    /// The setting by which hosts of this machine have user data, too.
+    pub(super) const OF_LOCAL_HOSTS: &'static str = "phase1.local.replace_hosts";
+    /// The TCP port at which this machine serves them then.
+    pub const LOCAL_PORT: u16 = 3994;
+
     /// Reads them; the defaults where the target has no user data.
     pub(super) fn read(settings: &Settings) -> Result<Self> {
+        if settings.get_bool(Self::OF_LOCAL_HOSTS)? {
+            return Self::read_local(settings);
+        }
         let format = settings.get("phase1.user_data.format")?;
         if format.is_empty() {
             return Ok(Self::default());
@@ -121,6 +129,20 @@ impl UserDataSettings {
             artifacts_url: settings.get("phase1.user_data.artifacts_url")?,
             token_lifetime: settings.get_duration("phase1.user_data.token_lifetime")?.unwrap_or_default(),
             parts: settings.get_records("phase1.user_data.parts")?,
+            groups: settings.get_records("phase1.node_groups")?,
+        })
+    }
+
+    /// Those of hosts of this machine: it knows Ignition, and has what they fetch.
+    fn read_local(settings: &Settings) -> Result<Self> {
+        let subnet: Network = settings.get("phase1.local.subnet")?.parse().map_err(Error::config)?;
+        let gateway = subnet.address(1).ok_or_else(|| Error::config(format!("{subnet} has no addresses")))?;
+        Ok(Self {
+            pull: true,
+            form: UserDataFormat::Ignition,
+            artifacts_url: format!("http://{gateway}:{}", Self::LOCAL_PORT),
+            token_lifetime: settings.get_duration("phase1.user_data.token_lifetime")?.unwrap_or_default(),
+            parts: Vec::new(),
             groups: settings.get_records("phase1.node_groups")?,
         })
     }

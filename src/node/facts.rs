@@ -86,7 +86,7 @@ impl Facts {
             os: pretty.unwrap_or_else(|| "unknown".to_owned()),
             kernel: uname.release().to_string_lossy().into_owned(),
             arch: uname.machine().to_string_lossy().into_owned(),
-            cgroup: if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() { 2 } else { 1 },
+            cgroup: cgroup_version(),
             container: Path::new("/run/systemd/container").exists(),
             lowers_oom_score: has_capability(&status, CAP_SYS_RESOURCE)?,
             resolv_conf: [RESOLVED, "/etc/resolv.conf"]
@@ -98,6 +98,25 @@ impl Facts {
             joined: is_valid_certificate(Path::new(CLIENT_CERTIFICATE)),
             memory_mib: number_after(&memory, "MemTotal:") / 1024,
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        })
+    }
+
+    /// Those of a container that this machine is going to make: its kernel is the machine's.
+    pub fn of_local_host() -> Result<Self> {
+        let status = fs_err::read_to_string("/proc/self/status")?;
+        Ok(Self {
+            schema: Self::SCHEMA.into(),
+            os: "Linux".into(),
+            kernel: String::new(),
+            arch: std::env::consts::ARCH.into(),
+            cgroup: cgroup_version(),
+            container: true,
+            lowers_oom_score: has_capability(&status, CAP_SYS_RESOURCE)?,
+            joined: false,
+            resolv_conf: "/etc/resolv.conf".into(),
+            client: None,
+            memory_mib: 0,
+            cpus: 0,
         })
     }
 
@@ -127,6 +146,10 @@ pub(super) fn is_valid_certificate(path: &Path) -> bool {
     let pem = fs_err::read(path).unwrap_or_default();
     let pem = Pem::iter_from_buffer(&pem).flatten().find(|pem| pem.label == "CERTIFICATE");
     pem.is_some_and(|pem| pem.parse_x509().is_ok_and(|certificate| certificate.validity().not_after > ASN1Time::now()))
+}
+
+fn cgroup_version() -> u8 {
+    if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() { 2 } else { 1 }
 }
 
 fn has_capability(status: &str, capability: u64) -> Result<bool> {

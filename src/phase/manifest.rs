@@ -124,6 +124,12 @@ impl Manifest {
         chosen.filter(|_| timeout != default).for_each(|step| step.timeout = timeout);
     }
 
+    /// Takes a step out that this cluster has not; those after it no longer wait for it.
+    pub fn remove(&mut self, step: &str) {
+        self.steps.retain(|one| one.name != step);
+        self.steps.iter_mut().for_each(|one| one.after.retain(|name| name != step));
+    }
+
     /// Reads a manifest; `file` is the name that errors show.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         Self::parse_for(file, text, &[])

@@ -15,6 +15,7 @@ use crate::phase::{Action, Check, Cx, Inputs, Sink};
 use crate::state::Store;
 
 use super::local::{self, HostSpec, MachineStatus};
+use super::local_cloud;
 use super::planned_hosts::{find_balancer, planned_hosts};
 use super::planned_inventory;
 use super::render::{self, spec_file};
@@ -22,6 +23,7 @@ use super::run_options::RunOptions;
 use super::step_ids::APPLY;
 use super::terraform::{self, DIR, PlanMode, Terraform, VARIABLES};
 use super::tfplan::TerraformChanges;
+use super::user_data::USER_DATA;
 use super::volume_guard::{self, is_volume};
 use crate::inventory::{Host, Role};
 
@@ -118,6 +120,8 @@ impl Apply {
         for entry in fs_err::read_dir(self.cluster.store.path(format!("{DIR}/hosts")))? {
             let file = format!("{DIR}/hosts/{}", entry?.file_name().to_string_lossy());
             if !planned.contains(&file) {
+                let host = HostSpec::read(&self.cluster.store.path(&file))?.name;
+                self.cluster.store.remove(local_cloud::user_data_file(&host))?;
                 self.cluster.store.remove(file)?;
             }
         }
@@ -132,7 +136,7 @@ impl Action for Apply {
         let inputs = Inputs::new().with("Terraform module", render::module_digest(cluster)?);
         let inputs = inputs.with("Terraform variables", variables);
         // What hosts are told at their first boot, and their token: of clouds.
-        let inputs = match cluster.store.read(render::USER_DATA)? {
+        let inputs = match cluster.store.read(USER_DATA)? {
             Some(user_data) => inputs.with("user data of hosts", user_data),
             None => inputs,
         };

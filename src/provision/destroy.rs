@@ -10,6 +10,7 @@ use crate::phase::{Cx, Sink};
 
 use super::apply::find_program;
 use super::local::{self, HostSpec, NetworkSpec};
+use super::local_cloud::SERVICE;
 use super::protection;
 use super::terraform::{self, DIR, Terraform, has_made};
 use super::tfstate::Resource;
@@ -143,11 +144,14 @@ fn name(error: Error, left: &BTreeSet<String>) -> Error {
 /// Terraform forgets a host whose creation failed without calling its destroy provisioner; the
 /// host's description is still here.
 fn remove_leftovers(cluster: &Cluster, cx: &Cx) -> Result<()> {
+    // First, so that it replaces nothing.
+    local::stop_service(&cluster.store.path(SERVICE))?;
     for entry in fs_err::read_dir(cluster.store.create_dir(format!("{DIR}/hosts"))?)? {
         let path = entry?.path();
         let (spec, _turn) = (HostSpec::read(&path)?, HostSpec::take_turn(&path)?);
         cx.progress(format!("removing what is left of {}", spec.name));
         local::delete_host(&spec)?;
+        spec.volume.iter().try_for_each(local::delete_volume)?;
     }
     let network = cluster.store.path(format!("{DIR}/network.json"));
     if network.exists() {

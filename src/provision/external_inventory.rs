@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cloud::{Target, require_cloud};
+use crate::cloud::{Target, require_volume_provider};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Error, Result};
@@ -82,7 +82,7 @@ pub(super) fn take(cluster: &Cluster, inventory: &Inventory, cx: &Cx) -> Result<
 /// What a first connection needs: the key, unless the user has one, and the hosts' keys.
 pub(super) fn prepare_access(cluster: &Cluster, inventory: &Inventory, cx: &Cx) -> Result<()> {
     let volumes = inventory.hosts.iter().filter_map(|host| host.etcd_volume.as_ref());
-    volumes.map(require_cloud).collect::<Result<Vec<_>>>()?;
+    volumes.map(require_volume_provider).collect::<Result<Vec<_>>>()?;
     let store = &cluster.store;
     store.create_dir("ssh")?;
     if cluster.settings.access.key.is_none() {

@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use serde_json::Value;
 
 use super::terraform::VARIABLES;
+use crate::cloud::WORKERS as POOL;
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::inventory::{Role, is_label};
@@ -55,7 +56,9 @@ pub(super) fn planned_hosts(cluster: &Cluster) -> Result<Vec<PlannedHost>> {
         (format!("{}-{name}-{index}", settings.name), Some(Role::Worker), group.to_owned(), offset)
     };
     if settings.node_groups.is_empty() {
-        let workers = (0..settings.num_nodes).map(|index| worker("worker", index, "", Some(WORKERS + index)));
+        // Hosts that join by themselves are always of a group.
+        let (name, group) = if replaces_hosts(cluster) { (POOL, POOL) } else { ("worker", "") };
+        let workers = (0..settings.num_nodes).map(|index| worker(name, index, group, Some(WORKERS + index)));
         wanted.extend(workers);
     }
     for group in &settings.node_groups {
@@ -95,6 +98,11 @@ pub(super) fn planned_hosts(cluster: &Cluster) -> Result<Vec<PlannedHost>> {
         hosts.push(PlannedHost { name, role, group, release, address, offset });
     }
     Ok(hosts)
+}
+
+/// Whether this machine does for hosts what a cloud does.
+pub(super) fn replaces_hosts(cluster: &Cluster) -> bool {
+    cluster.settings.local_hosts.replaces_hosts
 }
 
 /// The load balancer, where there is one.

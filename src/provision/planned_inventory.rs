@@ -10,9 +10,11 @@ use crate::phase::Check;
 use crate::unknown;
 
 use super::local;
-use super::planned_hosts::{PlannedHost, api_address, find_balancer, planned_hosts};
-use super::render::{host_key, public_key, spec_file};
+use super::local_cloud;
+use super::planned_hosts::{PlannedHost, api_address, find_balancer, planned_hosts, replaces_hosts};
+use super::render::{host_key, network, public_key, spec_file};
 use super::step_ids::APPLY;
+use crate::inventory::volume::Volume;
 use crate::inventory::{self, Endpoint, Host, Inventory, Role, SshAccess};
 
 /// The inventory exists and can be read; otherwise it is recreated from its source.
@@ -40,20 +42,27 @@ pub(super) fn write(cluster: &Cluster, changed: Option<&BTreeSet<String>>) -> Re
     };
     let all = planned_hosts(cluster)?;
     let mut hosts = Vec::new();
-    for (host, role) in all.iter().filter_map(|host| Some((host, host.role?))) {
+    let joins = |role: Role| role == Role::Worker && replaces_hosts(cluster);
+    for (host, role) in all.iter().filter_map(|host| Some((host, host.role.filter(|role| !joins(*role))?))) {
         hosts.push(planned(cluster, host, role, instance(host)?)?);
     }
     let api = Endpoint {
-        node_balancer: find_balancer(&all).is_some(),
+        node_balancer: find_balancer(&all).is_some() && !replaces_hosts(cluster),
         ..Endpoint::new(api_address(&all)?.to_string(), cluster.settings.api_port)
     };
     let (name, target) = (&cluster.settings.name, &cluster.settings.target);
-    cluster.write_inventory(&Inventory::of_hosts(name, target, api, hosts))
+    let groups = if replaces_hosts(cluster) { local_cloud::groups(cluster) } else { Vec::new() };
+    cluster.write_inventory(&Inventory { groups, ..Inventory::of_hosts(name, target, api, hosts) })
 }
 
 /// The address of a host's resource in the module of the local target.
 pub(super) fn address_of(host: &str) -> String {
     format!("terraform_data.host[\"{host}\"]")
+}
+
+fn find_volume(cluster: &Cluster, host: &PlannedHost) -> Result<Option<Volume>> {
+    let Some(volume) = local_cloud::find_volume(cluster, host) else { return Ok(None) };
+    Ok(Some(local_cloud::volume_of(&network(cluster)?, &volume)))
 }
 
 fn planned(cluster: &Cluster, host: &PlannedHost, role: Role, instance: String) -> Result<Host> {
@@ -71,6 +80,6 @@ fn planned(cluster: &Cluster, host: &PlannedHost, role: Role, instance: String) 
         labels: BTreeMap::new(),
         taints: Vec::new(),
         etcd_device: String::new(),
-        etcd_volume: None,
+        etcd_volume: find_volume(cluster, host)?,
     })
 }

@@ -1,25 +1,28 @@
 //! What Terraform is given: the module, its variables and the descriptions of local hosts. Writes
 //! nothing and asks no host.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::json;
 
 use crate::artifacts::Digest;
+use crate::cluster::user_data::UserDataSettings;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::{Error, Result};
 use crate::unknown;
 
 use super::custom;
 use super::local::{self, HostSpec, NetworkSpec, SERVERS};
-use super::planned_hosts::{PlannedHost, api_address, find_balancer, planned_hosts};
+use super::local_cloud::{
+    Joining, SERVICE, find_volume, groups, service, service_variables, user_data_file, volume_of,
+};
+use super::planned_hosts::{PlannedHost, api_address, find_balancer, planned_hosts, replaces_hosts};
 use super::terraform::{self, BackendConfig, DIR, VARIABLES, pretty};
+use super::user_data::{USER_DATA, token_file};
 use crate::cloud::{CONTROL_PLANE, Spec, Target};
 use crate::document;
 use crate::inventory::{Role, ServerList};
-
-/// The variable of Terraform that holds secrets, apart from all others.
-pub const USER_DATA: &str = "provision/user-data.auto.tfvars.json";
 
 /// The folder that the load balancer of a local cluster sees, with its list of servers.
 pub(super) const BALANCER_DIR: &str = "provision/balancer";
@@ -145,12 +148,6 @@ pub(super) fn cloud_variables(cluster: &Cluster, spec: &Spec) -> Result<Vec<(Str
     Ok(files)
 }
 
-/// Where the token with which new hosts of a group join lies below the cluster's directory.
-#[must_use]
-pub fn token_file(group: &str) -> String {
-    format!("user-data/{group}.token")
-}
-
 /// The module of the local target, its variables and the hosts' descriptions.
 fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let mut files = module_files(cluster)?;
@@ -164,6 +161,7 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     };
     let mut hosts = serde_json::Map::new();
     let planned_hosts = planned_hosts(cluster)?;
+    let joining = Joining::find(cluster, &planned_hosts)?;
     for host in &planned_hosts {
         let spec = spec(cluster, host, network.clone())?;
         let text = pretty(&spec)?;
@@ -178,9 +176,13 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
                 "limits": spec.describe_limits(),
                 "host_key": public_key(cluster, &host_key(&host.name))?,
                 "blobs": local::BLOBS,
+                "volume": spec.volume.as_ref().map(|volume| volume_of(&network, volume)),
             }),
         );
         files.push((spec_file(&host.name), text));
+        if let Some(joining) = &joining {
+            files.extend(joining.user_data(host, spec.volume.as_ref().map(|volume| volume_of(&network, volume)))?);
+        }
     }
     let api = api_address(&planned_hosts)?;
     let several = find_balancer(&planned_hosts).is_some();
@@ -189,14 +191,19 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     }
     let variables = json!({"cluster": {
         "name": cluster.settings.name,
-        "api": {"host": api, "port": cluster.settings.api_port, "node_balancer": several},
+        "api": {"host": api, "port": cluster.settings.api_port, "node_balancer": several && joining.is_none()},
         "network": {
             "spec": cluster.store.path(format!("{DIR}/network.json")),
             "digest": Digest::of(pretty(&closed)?.as_bytes()),
             "open_ports": network.open_ports,
         },
         "hosts": hosts,
+        "groups": if joining.is_some() { groups(cluster) } else { Vec::new() },
+        "service": joining.as_ref().map(|_| service_variables(cluster, &network)).transpose()?,
     }});
+    if joining.is_some() {
+        files.push((SERVICE.to_owned(), pretty(&service(cluster, &network))?));
+    }
     files.push((format!("{DIR}/network.json"), pretty(&network)?));
     files.push((VARIABLES.to_owned(), pretty(&variables)?));
     Ok(files)
@@ -215,11 +222,14 @@ fn server_list(cluster: &Cluster, address: Ipv4Addr, hosts: &[PlannedHost]) -> R
     document::render(&server_list_file(), &list)
 }
 
-fn network(cluster: &Cluster) -> Result<NetworkSpec> {
+/// The bridge of the hosts.
+pub(super) fn network(cluster: &Cluster) -> Result<NetworkSpec> {
     let subnet = cluster.settings.subnet;
     let gateway = subnet.address(1).ok_or_else(|| Error::config(format!("{subnet} has no addresses")))?;
     let id = local::cluster_id(cluster.store.dir());
-    let open_ports = cluster.settings.open_ports.iter().copied().collect();
+    let service = replaces_hosts(cluster).then_some(UserDataSettings::LOCAL_PORT);
+    let open_ports: BTreeSet<u16> = cluster.settings.open_ports.iter().copied().chain(service).collect();
+    let open_ports = open_ports.into_iter().collect();
     Ok(NetworkSpec { bridge: format!("tu-{id}"), gateway, prefix: subnet.prefix(), open_ports })
 }
 
@@ -241,5 +251,8 @@ fn spec(cluster: &Cluster, host: &PlannedHost, network: NetworkSpec) -> Result<H
         host_key: store.path(host_key(&host.name)),
         blobs: cache.blobs_dir(),
         balancer: host.role.is_none().then(|| store.path(BALANCER_DIR)),
+        user_data: host.role.filter(|_| replaces_hosts(cluster)).map(|_| store.path(user_data_file(&host.name))),
+        is_of_group: host.role == Some(Role::Worker) && replaces_hosts(cluster),
+        volume: find_volume(cluster, host),
     })
 }

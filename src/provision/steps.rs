@@ -19,12 +19,13 @@ use super::custom;
 use super::external_inventory;
 use super::host_keys;
 use super::local::{self, HostSpec, MachineStatus};
-use super::planned_hosts::{PlannedHost, planned_hosts};
+use super::local_cloud::{Joining, SERVICE};
+use super::planned_hosts::{PlannedHost, planned_hosts, replaces_hosts};
 use super::planned_inventory::prove_inventory;
 use super::render::{self, host_key, public_key, spec_file};
 use super::run_options::RunOptions;
 use super::ssh_keys::ensure_key;
-use super::step_ids::KEYS;
+use super::step_ids::{KEYS, USER_DATA};
 use super::terraform;
 use crate::cloud::{Spec, Target};
 use crate::inventory::Inventory;
@@ -51,7 +52,14 @@ pub fn phase(cluster: &Arc<Cluster>, options: &RunOptions, hooks: Hooks) -> Resu
             Ok((hooks.add_user_data)(phase, cluster))
         }
         Target::Custom => Ok(made_elsewhere(cluster, manifest, options, hooks.before_host_removal)),
-        Target::Local => made_here(cluster, manifest, options, hooks.before_host_removal),
+        Target::Local if replaces_hosts(cluster) => {
+            let phase = made_here(cluster, manifest, options, hooks.before_host_removal)?;
+            Ok((hooks.add_user_data)(phase, cluster))
+        }
+        Target::Local => {
+            manifest.remove(USER_DATA.step());
+            made_here(cluster, manifest, options, hooks.before_host_removal)
+        }
     }
 }
 
@@ -249,6 +257,8 @@ impl Action for Render {
             return Ok(inputs.with(terraform::VARIABLES, custom::variables(cluster)?.to_string()));
         }
         let blobs = cluster.locate_cache()?.blobs_dir();
+        let inputs =
+            Joining::inputs(cluster)?.into_iter().fold(inputs, |inputs, (name, text)| inputs.with(name, text.as_str()));
         Ok(inputs.with("hosts", describe_hosts(cluster)?).with("cache", blobs.as_os_str().as_encoded_bytes()))
     }
 
@@ -291,6 +301,17 @@ impl Start {
         let spec = HostSpec::read(&path)?;
         Ok((path, spec))
     }
+
+    /// Hosts find their volumes by it.
+    fn ensure_service(&self) -> Result<()> {
+        let path = self.0.store.path(SERVICE);
+        if !replaces_hosts(&self.0) || local::serves(&path) {
+            return Ok(());
+        }
+        // The same step works on other hosts at the same time.
+        let _turn = HostSpec::take_turn(&path)?;
+        if local::serves(&path) { Ok(()) } else { local::start_service(&path) }
+    }
 }
 
 impl Action for Start {
@@ -308,6 +329,9 @@ impl Action for Start {
             MachineStatus::Running if !local::has_firewall(&spec.network) => {
                 Ok(Check::Drifted("the nftables rules for the hosts are gone from this machine".into()))
             }
+            MachineStatus::Running if replaces_hosts(&self.0) && !local::serves(&self.0.store.path(SERVICE)) => {
+                Ok(Check::Drifted("the service of the local hosts does not run".into()))
+            }
             MachineStatus::Running => Ok(Check::Ok),
             MachineStatus::Stopped => Ok(Check::Drifted("the host does not run".into())),
             MachineStatus::Absent => Ok(Check::Drifted("the host is gone".into())),
@@ -316,6 +340,7 @@ impl Action for Start {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let (path, spec) = self.spec(host)?;
+        self.ensure_service()?;
         if local::status_of(&spec)? == MachineStatus::Running && local::has_firewall(&spec.network) {
             return Ok(());
         }

@@ -83,7 +83,7 @@ fn prepare() -> Option<(Site, Vec<Machine>, String)> {
 }
 
 /// Objects that are made one after the other all the time, as fast as a small machine bears.
-struct Writer {
+pub(crate) struct Writer {
     is_over: Arc<AtomicBool>,
     /// The number of each object that the API has taken, and when.
     taken: Arc<Mutex<Vec<(u32, f64)>>>,
@@ -91,7 +91,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn start(site: &Site) -> Self {
+    pub(crate) fn start(site: &Site) -> Self {
         let (is_over, taken) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<(u32, f64)>>>::default());
         let program = site.ok(&["artifacts", "path", "kubectl"]).out.trim().to_owned();
         let kubeconfig = format!("--kubeconfig={}", site.path("kubeconfig").display());
@@ -118,7 +118,7 @@ impl Writer {
     }
 
     /// Waits until the API takes one more.
-    fn wait_for_one_more(&self) {
+    pub(crate) fn wait_for_one_more(&self) {
         let (before, since) = (self.count(), Instant::now());
         while self.count() == before {
             assert!(since.elapsed() < RETURNS, "nothing is taken any more");
@@ -134,7 +134,7 @@ impl Writer {
     }
 
     /// Every object that was taken is there, with what it says.
-    fn require_all(self, site: &Site) {
+    pub(crate) fn require_all(self, site: &Site) {
         self.is_over.store(true, Ordering::SeqCst);
         self.thread.join().unwrap();
         let number = |object: &Value| object["data"]["number"].as_str()?.parse::<u32>().ok();
@@ -181,9 +181,9 @@ impl Identity {
 
 /// Whether the API server of this machine says that it is ready, which its member of etcd has to be
 /// for that.
-fn is_ready(number: usize) -> bool {
+pub(crate) fn is_ready(address: &str) -> bool {
     let ask = || -> Option<bool> {
-        let at = std::net::SocketAddr::new(address(number).parse().ok()?, 3990);
+        let at = std::net::SocketAddr::new(address.parse().ok()?, 3990);
         let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(1)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
         std::io::Write::write_all(&mut stream, b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
@@ -262,7 +262,7 @@ fn wait_until_ready(site: &Site, machines: &[Machine], numbers: &[usize], ended:
     let since = Instant::now();
     let mut waiting: Vec<usize> = (0..numbers.len()).collect();
     while !waiting.is_empty() {
-        let (ready, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|at| is_ready(numbers[*at]));
+        let (ready, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|at| is_ready(&address(numbers[*at])));
         for at in &ready {
             let machine = &machines[numbers[*at]];
             times.ready.push(now() - ended[*at]);

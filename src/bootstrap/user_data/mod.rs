@@ -29,6 +29,7 @@ use crate::node::Facts;
 use crate::node::boot_config::{self, BootConfig, Expected, IdentityVolume, Placeholder};
 use crate::node::layout;
 use crate::node::node_config::{CSR_APPROVER_UNIT, Unit};
+use crate::provision::local;
 use crate::state::Store;
 
 use super::assets::Assets;
@@ -52,6 +53,11 @@ use write_file::{Login, UserDataDocument, WriteFile};
 #[must_use]
 pub fn image_facts() -> Facts {
     usual_facts()
+}
+
+/// What the machines are that the cluster's target makes.
+fn machine_facts(cluster: &Cluster) -> Result<Facts> {
+    if cluster.settings.local_hosts.replaces_hosts { Facts::of_local_host() } else { Ok(image_facts()) }
 }
 
 /// What is known of a node that is there: for machines like it.
@@ -187,7 +193,7 @@ fn boot_of(
     api_servers: Option<&ServerList>,
 ) -> Result<BootConfig> {
     let marked = with_placeholders(facts);
-    let target = NodeTarget::of_group(group);
+    let target = NodeTarget { blobs: blobs_of(cluster), ..NodeTarget::of_group(group) };
     let assets = Assets::find(cluster, &target)?;
     // What the CSR approver denies is known when the control plane is made: its unit is not in
     // here, its program is.
@@ -227,11 +233,16 @@ fn boot_of(
     })
 }
 
+/// Where hosts have artifacts already.
+fn blobs_of(cluster: &Cluster) -> &'static str {
+    if cluster.settings.local_hosts.replaces_hosts { local::BLOBS } else { "" }
+}
+
 /// Where a control-plane host finds what it is when its machine is another one.
 fn find_identity_volume(cluster: &Cluster, group: &Group) -> Option<IdentityVolume> {
     let keeps = group.role == Role::ControlPlane && cluster.settings.control_plane.keeps_identity;
-    let cloud = cluster.settings.target.cloud().filter(|_| keeps)?;
-    Some(IdentityVolume { cloud: cloud.name().into(), label: label_of(&cluster.settings.name) })
+    let provider = cluster.settings.target.volume_provider().filter(|_| keeps)?;
+    Some(IdentityVolume { cloud: provider.into(), label: label_of(&cluster.settings.name) })
 }
 
 /// The user's own parts for this group, with their content.

@@ -31,7 +31,7 @@ use super::super::group_tokens::{self, GroupTokens};
 use super::super::groups::groups;
 use super::super::node_target::Group;
 use super::super::steps::expected_artifacts;
-use super::{JoinParams, find_authority, image_facts, render, render_with, source};
+use super::{JoinParams, find_authority, machine_facts, render, render_with, source};
 
 /// The provision phase with nothing ordered beside the configuration.
 pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -61,7 +61,7 @@ fn file_of(cluster: &Cluster, group: &Group) -> String {
 /// With this authority, from what is there or expected of everything else.
 fn render_expected(cluster: &Cluster, group: &Group, authority: &str) -> Result<Zeroizing<String>> {
     let artifacts = expected_artifacts(cluster)?;
-    render_with(cluster, &artifacts, &image_facts(), group, JoinParams::PLACEHOLDERS, authority)
+    render_with(cluster, &artifacts, &machine_facts(cluster)?, group, JoinParams::PLACEHOLDERS, authority)
 }
 
 /// The tokens of a group of workers; none where the next one is due, or there is none at all.
@@ -154,14 +154,15 @@ impl Action for UserData {
         let cluster = &self.0;
         let artifacts = expected_artifacts(cluster)?;
         for group in groups(cluster)? {
-            let text = render(cluster, &artifacts, &image_facts(), &group, JoinParams::PLACEHOLDERS)?;
+            let text = render(cluster, &artifacts, &machine_facts(cluster)?, &group, JoinParams::PLACEHOLDERS)?;
             cluster.store.write_file(file_of(cluster, &group), text.as_bytes(), 0o600)?;
             if group.role == Role::Worker {
                 self.ensure_token(&group, cx)?;
             }
             cx.progress(format!("{}: {} bytes", group.name, text.len()));
         }
-        source::require_all(cluster, &artifacts, cx)
+        // This machine serves its own hosts, once there are any.
+        if cluster.settings.local_hosts.replaces_hosts { Ok(()) } else { source::require_all(cluster, &artifacts, cx) }
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {

@@ -12,7 +12,7 @@ mod volume;
 use std::path::{Path, PathBuf};
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, LendKey, VolumeApi, VolumeSetting, known, naming};
+use super::{Cloud, Endpoints, KnownError, LendKey, VolumeApi, VolumeProvider, VolumeSetting, known, naming};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -21,11 +21,29 @@ use crate::inventory::volume::Volume;
 #[derive(Debug)]
 pub(super) struct Aws;
 
-impl Cloud for Aws {
+impl VolumeProvider for Aws {
     fn name(&self) -> &'static str {
         "aws"
     }
 
+    fn volume_id_form(&self) -> &'static str {
+        "vol-*"
+    }
+
+    fn local_devices(&self, volume: &Volume) -> Vec<PathBuf> {
+        volume::devices(volume, Path::new("/sys/block"))
+    }
+
+    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>> {
+        Ok(Box::new(volume::Ec2::new(volume, endpoints)?))
+    }
+
+    fn detach_command(&self, volume: &Volume, _machine: &str) -> String {
+        format!("aws ec2 detach-volume --volume-id {}", volume.id)
+    }
+}
+
+impl Cloud for Aws {
     fn read(&self, settings: &Settings) -> Result<(Defaults, Box<dyn CloudSettings>)> {
         let (defaults, own) = settings::read(settings)?;
         Ok((defaults, Box::new(own)))
@@ -69,28 +87,12 @@ impl Cloud for Aws {
         ETCD_VOLUME_SETTINGS
     }
 
-    fn volume_id_form(&self) -> &'static str {
-        "vol-*"
-    }
-
-    fn local_devices(&self, volume: &Volume) -> Vec<PathBuf> {
-        volume::devices(volume, Path::new("/sys/block"))
-    }
-
-    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>> {
-        Ok(Box::new(volume::Ec2::new(volume, endpoints)?))
-    }
-
     fn bucket_key(&self) -> Option<LendKey> {
         Some(|endpoints| metadata::Metadata::open(&endpoints.metadata)?.key())
     }
 
     fn price_list(&self) -> &'static str {
         include_str!("prices.toml")
-    }
-
-    fn detach_command(&self, volume: &Volume, _machine: &str) -> String {
-        format!("aws ec2 detach-volume --volume-id {}", volume.id)
     }
 }
 

@@ -9,7 +9,7 @@ mod volume;
 use std::path::PathBuf;
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeSetting, known, naming};
+use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeProvider, VolumeSetting, known, naming};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -18,11 +18,29 @@ use crate::inventory::volume::Volume;
 #[derive(Debug)]
 pub(super) struct Azure;
 
-impl Cloud for Azure {
+impl VolumeProvider for Azure {
     fn name(&self) -> &'static str {
         "azure"
     }
 
+    fn volume_id_form(&self) -> &'static str {
+        "/subscriptions/*/resourceGroups/*/providers/Microsoft.Compute/disks/*"
+    }
+
+    fn local_devices(&self, _volume: &Volume) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>> {
+        Ok(Box::new(volume::Manager::new(volume, endpoints)?))
+    }
+
+    fn detach_command(&self, volume: &Volume, machine: &str) -> String {
+        format!("az vm disk detach --ids {machine} --name {}", volume.name)
+    }
+}
+
+impl Cloud for Azure {
     fn read(&self, settings: &Settings) -> Result<(Defaults, Box<dyn CloudSettings>)> {
         let (defaults, own) = settings::read(settings)?;
         Ok((defaults, Box::new(own)))
@@ -83,24 +101,8 @@ impl Cloud for Azure {
         ETCD_VOLUME_SETTINGS
     }
 
-    fn volume_id_form(&self) -> &'static str {
-        "/subscriptions/*/resourceGroups/*/providers/Microsoft.Compute/disks/*"
-    }
-
-    fn local_devices(&self, _volume: &Volume) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
-    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>> {
-        Ok(Box::new(volume::Manager::new(volume, endpoints)?))
-    }
-
     fn price_list(&self) -> &'static str {
         include_str!("prices.toml")
-    }
-
-    fn detach_command(&self, volume: &Volume, machine: &str) -> String {
-        format!("az vm disk detach --ids {machine} --name {}", volume.name)
     }
 }
 

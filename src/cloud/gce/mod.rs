@@ -8,7 +8,7 @@ mod volume;
 use std::path::PathBuf;
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeSetting, known, naming};
+use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeProvider, VolumeSetting, known, naming};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -17,11 +17,32 @@ use crate::inventory::volume::Volume;
 #[derive(Debug)]
 pub(super) struct Gce;
 
-impl Cloud for Gce {
+impl VolumeProvider for Gce {
     fn name(&self) -> &'static str {
         "gce"
     }
 
+    fn volume_id_form(&self) -> &'static str {
+        "projects/*/zones/*/disks/*"
+    }
+
+    fn local_devices(&self, volume: &Volume) -> Vec<PathBuf> {
+        volume::devices(volume)
+    }
+
+    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>> {
+        Ok(Box::new(volume::Compute::new(volume, endpoints)?))
+    }
+
+    fn detach_command(&self, volume: &Volume, machine: &str) -> String {
+        let parts = super::volume::parts(self.volume_id_form(), &volume.id);
+        let zone = parts.and_then(|parts| parts.get(1).copied()).unwrap_or("ZONE");
+        let name = machine.rsplit('/').next().unwrap_or(machine);
+        format!("gcloud compute instances detach-disk {name} --disk={} --zone={zone}", volume.name)
+    }
+}
+
+impl Cloud for Gce {
     fn read(&self, settings: &Settings) -> Result<(Defaults, Box<dyn CloudSettings>)> {
         let (defaults, own) = settings::read(settings)?;
         Ok((defaults, Box::new(own)))
@@ -60,27 +81,8 @@ impl Cloud for Gce {
         ETCD_VOLUME_SETTINGS
     }
 
-    fn volume_id_form(&self) -> &'static str {
-        "projects/*/zones/*/disks/*"
-    }
-
-    fn local_devices(&self, volume: &Volume) -> Vec<PathBuf> {
-        volume::devices(volume)
-    }
-
-    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>> {
-        Ok(Box::new(volume::Compute::new(volume, endpoints)?))
-    }
-
     fn price_list(&self) -> &'static str {
         include_str!("prices.toml")
-    }
-
-    fn detach_command(&self, volume: &Volume, machine: &str) -> String {
-        let parts = super::volume::parts(self.volume_id_form(), &volume.id);
-        let zone = parts.and_then(|parts| parts.get(1).copied()).unwrap_or("ZONE");
-        let name = machine.rsplit('/').next().unwrap_or(machine);
-        format!("gcloud compute instances detach-disk {name} --disk={} --zone={zone}", volume.name)
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn attach(volume: &Volume, tell: Tell<'_>) -> Result<Vec<PathBuf>> {
 /// The devices that the volume can only be once this host has it, without an API call. None where
 /// only the API knows.
 pub(super) fn find_local(volume: &Volume) -> Vec<PathBuf> {
-    cloud::find(&volume.cloud).map_or_else(Vec::new, |cloud| cloud.local_devices(volume))
+    cloud::find_volume_provider(&volume.cloud).map_or_else(Vec::new, |provider| provider.local_devices(volume))
 }
 
 /// Looks and asks until the volume is here.
@@ -111,7 +111,8 @@ fn without_rights(error: &Error) -> String {
 }
 
 fn held(volume: &Volume, who: &str) -> Error {
-    let command = cloud::find(&volume.cloud).map(|cloud| cloud.detach_command(volume, who)).unwrap_or_default();
+    let provider = cloud::find_volume_provider(&volume.cloud);
+    let command = provider.map(|provider| provider.detach_command(volume, who)).unwrap_or_default();
     Error::precondition(format!(
         "the volume {} is attached to another machine, which does not let go: {who}",
         volume.name

@@ -8,23 +8,30 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
+use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::exec::{Run, detach::detach, signals};
 use crate::failpoint;
+use crate::input;
 
+use super::leader::find_leader;
 use super::registry::LocalHost;
 use super::spec::{BALANCER, BLOBS, HostSpec, NetworkSpec};
-use super::{MachineStatus, cgroup, limits, network, registry, storage};
+use super::{MachineStatus, cgroup, ignition, limits, network, registry, storage, volume};
 
 /// How long systemd inside may take to reach sshd.
 const BOOT: Duration = Duration::from_mins(1);
 /// How long an orderly power-off may take before the machine is killed.
 const POWER_OFF: Duration = Duration::from_secs(20);
+/// How often a machine is made that does not start, and when again.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(5);
 /// The unit that makes the container fit for a kubelet.
 const UNIT: &str = "turnup-local.service";
-/// The unit of a load balancer, and the program that it runs.
+/// The unit of a load balancer, and the program that it runs: on PATH, where a host with user data
+/// finds it, too.
 const BALANCER_UNIT: &str = "turnup-balancer.service";
 const PROGRAM: &str = "usr/local/bin/turnup";
 /// What of sshd's own configuration Debian's includes first, and so counts.
@@ -44,7 +51,7 @@ pub struct MachineIdentity {
     pub sshd: Vec<u8>,
     /// The unit of a load balancer.
     pub balancer: Vec<u8>,
-    /// turnup itself, which a load balancer runs.
+    /// turnup itself, which a load balancer runs, and a host that boots with user data.
     pub program: PathBuf,
 }
 
@@ -54,6 +61,9 @@ pub fn create_host(spec: &HostSpec, identity: &MachineIdentity) -> Result<()> {
     failpoint::around(format_args!("record"), || registry::record(spec))?;
     storage::mount_root(spec)?;
     if !storage::is_complete(spec) {
+        if spec.is_of_group {
+            storage::name_machine(spec)?;
+        }
         write_identity(spec, identity)?;
         storage::mark_complete(spec)?;
     }
@@ -74,7 +84,7 @@ pub fn start_host(spec: &HostSpec) -> Result<()> {
 fn start_recorded(spec: &HostSpec) -> Result<()> {
     let _inside = failpoint::within(format_args!("start host {}", spec.name));
     network::create_network(&spec.network)?;
-    if leader(&spec.machine)?.is_none() {
+    if find_leader(&spec.machine)?.is_none() {
         storage::mount_root(spec)?;
         network::attach(spec)?;
         boot(spec)?;
@@ -86,7 +96,7 @@ fn start_recorded(spec: &HostSpec) -> Result<()> {
 /// of. One that does not run gets them when it starts.
 pub fn limit_host(spec: &HostSpec) -> Result<()> {
     let _inside = failpoint::within(format_args!("limit host {}", spec.name));
-    if leader(&spec.machine)?.is_none() {
+    if find_leader(&spec.machine)?.is_none() {
         return Ok(());
     }
     if has_systemd() {
@@ -98,13 +108,13 @@ pub fn limit_host(spec: &HostSpec) -> Result<()> {
 }
 
 /// Whether systemd is this machine's init, and so makes cgroups.
-fn has_systemd() -> bool {
+pub(super) fn has_systemd() -> bool {
     Path::new("/run/systemd/system").exists()
 }
 
 /// What is there of the host.
 pub fn status_of(spec: &HostSpec) -> Result<MachineStatus> {
-    Ok(match (storage::is_complete(spec), leader(&spec.machine)?) {
+    Ok(match (storage::is_complete(spec), find_leader(&spec.machine)?) {
         (true, Some(_)) => MachineStatus::Running,
         (true, None) => MachineStatus::Stopped,
         (false, _) => MachineStatus::Absent,
@@ -113,20 +123,42 @@ pub fn status_of(spec: &HostSpec) -> Result<MachineStatus> {
 
 /// Whether the host's systemd runs, whatever is left of its files.
 pub fn is_running(spec: &HostSpec) -> Result<bool> {
-    Ok(leader(&spec.machine)?.is_some())
+    Ok(find_leader(&spec.machine)?.is_some())
 }
 
 /// Powers the host off and removes everything of it: process, namespace, interface, mount, cgroup,
-/// files.
+/// files. Its volume stays, and is no host's then.
 pub fn delete_host(spec: &HostSpec) -> Result<()> {
     let _inside = failpoint::within(format_args!("delete host {}", spec.name));
+    delete_machine(spec)?;
+    // The last host of this machine takes the raised limit with it.
+    if registry::list_hosts()?.is_empty() { limits::restore() } else { Ok(()) }
+}
+
+fn delete_machine(spec: &HostSpec) -> Result<()> {
     failpoint::around(format_args!("stop"), || stop(spec))?;
     network::detach(spec)?;
     cgroup::remove(&spec.machine)?;
     storage::remove(spec)?;
-    failpoint::around(format_args!("forget"), || registry::forget(spec))?;
-    // The last host of this machine takes the raised limit with it.
-    if registry::list_hosts()?.is_empty() { limits::restore() } else { Ok(()) }
+    spec.volume.iter().try_for_each(volume::detach_device)?;
+    failpoint::around(format_args!("forget"), || registry::forget(spec))
+}
+
+/// Makes another machine in the place of one that has died, from nothing but its description, as
+/// the autoscaler of a cloud does. Does nothing where the host runs, or was deleted on purpose.
+pub fn replace_host(spec: &HostSpec, identity: &MachineIdentity) -> Result<()> {
+    let _inside = failpoint::within(format_args!("replace host {}", spec.name));
+    if status_of(spec)? != MachineStatus::Stopped {
+        return Ok(());
+    }
+    delete_machine(spec)?;
+    let mut tries = 1..=TRIES;
+    loop {
+        match create_host(spec, identity) {
+            Err(error) if error.is_passing() && tries.next() < Some(TRIES) => signals::sleep(PAUSE)?,
+            done => return done,
+        }
+    }
 }
 
 /// The same for hosts whose cluster's directory is gone, and for the bridges that no other host
@@ -159,8 +191,9 @@ fn write_identity(spec: &HostSpec, identity: &MachineIdentity) -> Result<()> {
     fs_err::set_permissions(&host_key, PermissionsExt::from_mode(0o600))?;
     fs_err::write(root.join(SSHD), &identity.sshd)?;
     point("sshd");
-    fs_err::write(root.join("etc/hostname"), format!("{}\n", spec.name))?;
-    fs_err::write(root.join("etc/hosts"), format!("127.0.0.1 localhost\n{} {}\n", spec.address, spec.name))?;
+    let name = storage::machine_name(spec)?;
+    fs_err::write(root.join("etc/hostname"), format!("{name}\n"))?;
+    fs_err::write(root.join("etc/hosts"), format!("127.0.0.1 localhost\n{} {name}\n", spec.address))?;
     // Nothing listens there, so a query fails at once in place of waiting for a server that no
     // packet reaches.
     fs_err::write(root.join("etc/resolv.conf"), format!("nameserver {}\n", spec.network.gateway))?;
@@ -168,14 +201,30 @@ fn write_identity(spec: &HostSpec, identity: &MachineIdentity) -> Result<()> {
     enable(&root, UNIT, "sysinit", &identity.unit)?;
     point("unit");
     if spec.balancer.is_some() {
-        // A copy: the host starts after this program was replaced, too.
-        let program = root.join(PROGRAM);
-        fs_err::copy(&identity.program, &program)?;
-        fs_err::set_permissions(&program, PermissionsExt::from_mode(0o755))?;
+        copy_program(&root.join(PROGRAM), identity)?;
         enable(&root, BALANCER_UNIT, "multi-user", &identity.balancer)?;
         point("balancer");
     }
+    if let Some(file) = &spec.user_data {
+        let text = Zeroizing::new(input::read_text(file, input::DOCUMENT)?);
+        // As on an image that has turnup already: the root has nothing to fetch it with.
+        copy_program(&root.join(PROGRAM), identity)?;
+        for unit in ignition::write_files(&root, &text)? {
+            enable(&root, &unit.name, "multi-user", unit.contents.as_bytes())?;
+        }
+        point("user data");
+    }
     point("after");
+    Ok(())
+}
+
+/// A copy: the host starts after this program was replaced, too.
+fn copy_program(place: &Path, identity: &MachineIdentity) -> Result<()> {
+    if let Some(dir) = place.parent() {
+        fs_err::create_dir_all(dir)?;
+    }
+    fs_err::copy(&identity.program, place)?;
+    fs_err::set_permissions(place, PermissionsExt::from_mode(0o755))?;
     Ok(())
 }
 
@@ -197,7 +246,7 @@ fn boot(spec: &HostSpec) -> Result<()> {
     // The host may change what belongs to its network namespace; all else below /proc/sys and /sys
     // is the machine's.
     let env = [("SYSTEMD_NSPAWN_API_VFS_WRITABLE", "network")];
-    let args = nspawn_args(spec);
+    let args = nspawn_args(spec)?;
     if has_systemd() {
         // A unit of its own: systemd makes the cgroup, and the end of a login session does not end
         // the host.
@@ -222,12 +271,12 @@ fn boot(spec: &HostSpec) -> Result<()> {
     detach("systemd-nspawn", &args, &env, &log)
 }
 
-fn nspawn_args(spec: &HostSpec) -> Vec<OsString> {
+fn nspawn_args(spec: &HostSpec) -> Result<Vec<OsString>> {
     let mut args: Vec<String> = vec![
         "--quiet".into(),
         format!("--directory={}", storage::root(spec).display()),
         format!("--machine={}", spec.machine),
-        format!("--hostname={}", spec.name),
+        format!("--hostname={}", storage::machine_name(spec)?),
         format!("--network-namespace-path={}", network::namespace(&spec.machine).display()),
         "--register=no".into(),
         "--keep-unit".into(),
@@ -246,14 +295,14 @@ fn nspawn_args(spec: &HostSpec) -> Vec<OsString> {
     args.extend(storage::binds(spec));
     args.extend(spec.balancer.iter().map(|dir| format!("--bind-ro={}:{BALANCER}", dir.display())));
     args.push("--boot".into());
-    args.into_iter().map(Into::into).collect()
+    Ok(args.into_iter().map(Into::into).collect())
 }
 
 fn wait_for_sshd(spec: &HostSpec) -> Result<()> {
     let address = SocketAddr::from((spec.address, 22));
     let since = Instant::now();
     while TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_err() {
-        if leader(&spec.machine)?.is_none() && since.elapsed() > Duration::from_secs(2) {
+        if find_leader(&spec.machine)?.is_none() && since.elapsed() > Duration::from_secs(2) {
             return Err(with_console(spec, Error::permanent(format!("host {} ended while it started", spec.name))));
         }
         if since.elapsed() > BOOT {
@@ -275,11 +324,11 @@ fn with_console(spec: &HostSpec, error: Error) -> Error {
 
 /// nspawn powers the container off on SIGTERM (systemd-nspawn(1), `--kill-signal`).
 fn stop(spec: &HostSpec) -> Result<()> {
-    let Some(pid) = leader(&spec.machine)? else { return Ok(()) };
+    let Some(pid) = find_leader(&spec.machine)? else { return Ok(()) };
     // The process may end by itself between the look and the signal; the loop sees that.
     let _ = kill_process(pid, Signal::TERM);
     let since = Instant::now();
-    while leader(&spec.machine)?.is_some() {
+    while find_leader(&spec.machine)?.is_some() {
         if since.elapsed() > POWER_OFF {
             let _ = kill_process(pid, Signal::KILL);
         }
@@ -293,22 +342,4 @@ fn stop(spec: &HostSpec) -> Result<()> {
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(())
-}
-
-/// The nspawn process of this machine. There is no registry to ask where no systemd runs, so the
-/// command lines are read.
-fn leader(machine: &str) -> Result<Option<Pid>> {
-    let wanted = format!("--machine={machine}");
-    for entry in fs_err::read_dir("/proc")? {
-        let entry = entry?;
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        // A process may end between the listing and the read.
-        let Ok(line) = fs_err::read(entry.path().join("cmdline")) else { continue };
-        let mut args = line.split(|byte| *byte == 0);
-        let program = args.next().unwrap_or_default();
-        if program.ends_with(b"systemd-nspawn") && args.any(|arg| arg == wanted.as_bytes()) {
-            return Ok(Pid::from_raw(pid));
-        }
-    }
-    Ok(None)
 }

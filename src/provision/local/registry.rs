@@ -127,6 +127,9 @@ mod tests {
             host_key: "/key".into(),
             blobs: "/blobs".into(),
             balancer: None,
+            user_data: None,
+            is_of_group: false,
+            volume: None,
             memory: None,
             cpu_millis: None,
         }

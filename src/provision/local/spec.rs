@@ -4,6 +4,7 @@
 //! Every name of an interface, namespace, machine and cgroup comes from here, so that cleaning up
 //! looks for exactly what was made.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,12 +59,35 @@ pub struct HostSpec {
     /// the host at [`BALANCER`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balancer: Option<PathBuf>,
+    /// With which user data it boots, in Ignition's form: the host that is made in the place of
+    /// this one takes what the file has by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_data: Option<PathBuf>,
+    /// Whether each machine has a name of its own, which begins with the host's: the host is one of
+    /// a group, and its Node is another one every time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_group: bool,
+    /// The volume that outlives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeSpec>,
     /// The most memory that it may use, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
     /// The most CPU time that it may use, in thousandths of a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_millis: Option<u64>,
+}
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeSpec {
+    /// Unique among those of its cluster.
+    pub name: String,
+    /// `cluster`, `etcd`, `member`.
+    pub tags: BTreeMap<String, String>,
+    /// Where its content lies on this machine.
+    pub file: PathBuf,
 }
 
 /// Where a local host sees the artifact cache, read-only.
@@ -134,6 +158,10 @@ fn fields() -> Fields {
         ("host_key", "path"),
         ("blobs", "path"),
         ("balancer", "path"),
+        ("user_data", "path"),
+        ("volume.name", "dns-label"),
+        ("volume.tags.*", "dns-label"),
+        ("volume.file", "path"),
     ]);
     host.with("network", network.clone()).and(network)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
+use crate::atomic_file::{FileMode, replace};
 use crate::error::{Context as _, Error, Result};
 use crate::failpoint;
 use crate::input::mounts;
@@ -20,6 +21,30 @@ const REAL: &[(&str, &str)] =
 
 /// Written last, once the host's files are whole.
 const COMPLETE: &str = "created";
+
+/// The name of the machine, where that is not the host's.
+const NAME: &str = "name";
+
+/// Gives the machine a name of its own, as the groups of clouds do, or finds it given.
+pub(super) fn name_machine(host: &HostSpec) -> Result<()> {
+    let file = host.dir.join(NAME);
+    if file.exists() {
+        return Ok(());
+    }
+    let mut random = [0; 2];
+    getrandom::fill(&mut random).map_err(|error| Error::bug(format!("no random bytes: {error}")))?;
+    let name = format!("{}-{}", host.name, hex::encode(random));
+    failpoint::around(format_args!("name"), || replace(&file, name.as_bytes(), FileMode::Exact(0o600)))?;
+    Ok(())
+}
+
+/// What the machine is called.
+pub(super) fn machine_name(host: &HostSpec) -> Result<String> {
+    if !host.is_of_group {
+        return Ok(host.name.clone());
+    }
+    Ok(fs_err::read_to_string(host.dir.join(NAME))?)
+}
 
 /// The mounted root.
 pub(super) fn root(host: &HostSpec) -> PathBuf {

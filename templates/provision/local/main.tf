@@ -20,8 +20,17 @@ variable "cluster" {
       limits   = string
       host_key = string
       blobs    = string
+      # What the host attaches itself, of the service below: of hosts that have a volume of etcd's.
+      volume = optional(object({ cloud = string, id = string, name = string }))
     }))
+    # Where this machine replaces hosts that die: the groups whose hosts join by themselves, and what does it.
+    groups  = list(object({ name = string, role = string, size = number }))
+    service = optional(object({ spec = string, digest = string }))
   })
+}
+
+locals {
+  replaces = var.cluster.service != null
 }
 
 resource "terraform_data" "network" {
@@ -47,10 +56,42 @@ resource "terraform_data" "open_ports" {
   }
 }
 
+# Attaches volumes, serves turnup to hosts that boot, and makes another machine in the place of one that died.
+resource "terraform_data" "service" {
+  count            = local.replaces ? 1 : 0
+  input            = { spec = var.cluster.service.spec }
+  triggers_replace = [var.cluster.service.digest, terraform_data.network.id]
+  depends_on       = [terraform_data.open_ports]
+
+  provisioner "local-exec" {
+    command = "\"$${TURNUP_EXE:-turnup}\" local service start --spec '${self.input.spec}'"
+  }
+  provisioner "local-exec" {
+    when    = destroy
+    command = "\"$${TURNUP_EXE:-turnup}\" local service stop --spec '${self.input.spec}'"
+  }
+}
+
+# It outlives its host, and goes when the configuration has the host no more.
+resource "terraform_data" "volume" {
+  for_each         = { for name, host in var.cluster.hosts : name => host if host.volume != null }
+  input            = { spec = each.value.spec }
+  triggers_replace = each.value.volume.name
+
+  provisioner "local-exec" {
+    command = "\"$${TURNUP_EXE:-turnup}\" local volume create --spec '${self.input.spec}'"
+  }
+  provisioner "local-exec" {
+    when    = destroy
+    command = "\"$${TURNUP_EXE:-turnup}\" local volume delete --spec '${self.input.spec}'"
+  }
+}
+
 resource "terraform_data" "host" {
   for_each         = var.cluster.hosts
   input            = { spec = each.value.spec }
   triggers_replace = [each.value.digest, terraform_data.network.id]
+  depends_on       = [terraform_data.service, terraform_data.volume]
 
   provisioner "local-exec" {
     command = "\"$${TURNUP_EXE:-turnup}\" local host create --spec '${self.input.spec}'"
@@ -85,7 +126,7 @@ output "inventory" {
     target  = "local"
     api     = var.cluster.api
     hosts = [
-      for name, host in var.cluster.hosts : {
+      for name, host in var.cluster.hosts : merge({
         name     = name
         role     = host.role
         group    = host.group
@@ -93,7 +134,10 @@ output "inventory" {
         instance = terraform_data.host[name].id
         ssh      = { user = "root", port = 22, host_key = host.host_key }
         blobs    = host.blobs
-      } if host.role != "balancer" # it becomes no node
+      }, host.volume == null ? {} : { etcd_volume = host.volume })
+      # A load balancer becomes no node, and hosts of groups join by themselves.
+      if host.role == "control-plane" || (host.role == "worker" && !local.replaces)
     ]
+    groups = var.cluster.groups
   }
 }
