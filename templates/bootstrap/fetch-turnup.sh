@@ -13,14 +13,16 @@ has_sha256() {
 
 has_sha256 "$place" && exit 0
 mkdir -p "$(dirname "$place")"
-# An image may have it.
-own=$(command -v turnup || true)
-if test -n "$own" && has_sha256 "$own"; then
-    cp "$own" "$part"
+settle() {
+    chmod 0755 "$part"
     sync "$part"
     mv -f "$part" "$place"
     exit 0
-fi
+}
+
+# An image may have it.
+own=$(command -v turnup || true)
+has_sha256 "$own" && cp "$own" "$part" && settle
 rc=0
 (
     # In blocks of 512 bytes. A server that sends more than turnup has cannot fill the disk.
@@ -70,6 +72,4 @@ if ! has_sha256 "$part"; then
     echo "$url has other bytes than those with the sha256 $sha256" >&2
     exit 1
 fi
-chmod 0755 "$part"
-sync "$part"
-mv -f "$part" "$place"
+settle
