@@ -15,6 +15,7 @@ use crate::unknown;
 
 use super::addon_manager::{self, HeldLease};
 use super::context::{AddonContext, LISTED};
+use super::log_shipping::LogShippingFiles;
 use super::object::Object;
 use super::observed::Observed;
 use super::own::{self, NETWORK, OWN};
@@ -92,6 +93,9 @@ impl Action for Render {
         let authorities = authorities::mark(cluster)?;
         if !authorities.is_empty() {
             inputs.insert("authorities", authorities);
+        }
+        if let Some(digest) = LogShippingFiles::read(cluster)?.digest() {
+            inputs.insert("files of log shipping", digest);
         }
         Ok(inputs
             .with("API endpoint", format!("{:?}", self.0.inventory.api))
