@@ -419,9 +419,14 @@ fn every_object_of_every_manifest_is_known_and_labelled() {
 /// By it the pods of a new form are told from old ones, on which a rollout would wait for ever.
 #[test]
 fn pods_of_every_daemon_set_have_the_hash() {
-    let pairs = [("phase3.node_exporter", "y"), ("phase3.network_policies", "y")];
+    let pairs = [
+        ("phase3.node_exporter", "y"),
+        ("phase3.network_policies", "y"),
+        ("phase3.log_shipping", "y"),
+        ("phase3.log_shipping_endpoint", "http://192.0.2.7:4318"),
+    ];
     let mut seen = BTreeSet::new();
-    for addon in ["flannel", "kube-network-policies", "kube-proxy", "node-exporter"] {
+    for addon in ["flannel", "kube-network-policies", "kube-proxy", "log-shipping", "node-exporter"] {
         for (object, value) in Object::read(&render_set(addon, &pairs).unwrap()).unwrap() {
             if object.kind == "DaemonSet" {
                 let hash = |value: &Value| value["metadata"]["annotations"]["turnup.dev/hash"].clone();
