@@ -56,6 +56,7 @@ fn headers_are_in_the_secret_alone() {
     let ca = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
     let files = LogShippingFiles { ca: Some(ca.into()), headers: Some(headers.clone()) };
     let (plain, manifest) = (render(&LogShippingFiles::default()), render(&files));
+    assert!(manifest.needs_list() && !plain.needs_list(), "a Secret that is gone is noticed");
     assert!(plain.hash != manifest.hash && !plain.text.contains("kind: Secret"));
     let objects = Object::read(&manifest.text).unwrap();
     let of = |kind: &str| &objects.iter().find(|(object, _)| object.kind == kind).unwrap().1;

@@ -15,7 +15,7 @@ use crate::inventory::Inventory;
 
 use super::authorities;
 use super::log_shipping::LogShippingFiles;
-use super::object::{DEFINITION, Object};
+use super::object::{LISTED, Object};
 use super::prunable::why_not_pruned;
 
 /// The manifest of one addon.
@@ -43,7 +43,7 @@ impl Rendered {
 
     /// Whether a look at nodes, pods and workloads does not tell all that is looked for.
     pub(super) fn needs_list(&self) -> bool {
-        !self.has_workload() || self.objects.iter().any(|object| object.kind == DEFINITION)
+        !self.has_workload() || self.objects.iter().any(|object| LISTED.contains(&object.kind.as_str()))
     }
 }
 

@@ -14,9 +14,9 @@ use crate::phase::{Action, Check, Cx, Inputs, Phase};
 use crate::unknown;
 
 use super::addon_manager::{self, HeldLease};
-use super::context::{AddonContext, LISTED};
+use super::context::AddonContext;
 use super::log_shipping::LogShippingFiles;
-use super::object::Object;
+use super::object::{LISTED, Object};
 use super::observed::Observed;
 use super::own::{self, NETWORK, OWN};
 use super::own_apply::find_recorded;
