@@ -14,7 +14,7 @@ use crate::phase::Inputs;
 use crate::unknown;
 
 use super::addon_manager::KeptManifest;
-use super::object::{DEFINITION, Object, SECRET, WEBHOOKS};
+use super::object::{LISTED, Object};
 use super::observed::Observed;
 use super::own::{self, OwnSet, Recorded, WORKLOADS};
 use super::own_apply::SetDelivery;
@@ -26,9 +26,6 @@ use super::rollout::{ExpectedAddons, Outlook};
 const CACHE_LIFETIME: Duration = Duration::from_secs(2);
 /// The manifests that were rendered last, and the list of artifacts that they were made from.
 type LastRendered = (Option<Vec<u8>>, Vec<Rendered>);
-
-/// Kinds without pods whose objects are looked at all the same: they decide what others may do.
-pub(super) const LISTED: [&str; 4] = [DEFINITION, SECRET, WEBHOOKS[0], WEBHOOKS[1]];
 
 /// What all steps of this phase know.
 pub(super) struct AddonContext {

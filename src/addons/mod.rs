@@ -15,6 +15,7 @@ mod context;
 mod definitions;
 mod evidence;
 mod list;
+mod log_shipping;
 mod object;
 pub(crate) mod observed;
 mod own;

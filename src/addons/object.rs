@@ -37,6 +37,10 @@ pub(super) const SECRET: &str = "Secret";
 /// Have the API server ask a pod about objects of some kinds.
 pub(super) const WEBHOOKS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
+/// Kinds without pods whose objects are looked at all the same: they decide what others may do, or
+/// no pod starts without them.
+pub(super) const LISTED: [&str; 4] = [DEFINITION, SECRET, WEBHOOKS[0], WEBHOOKS[1]];
+
 /// One object; where it is an addon's, its kind decides about its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Object {

@@ -1,7 +1,7 @@
 //! From settings and inventory to the manifests of the addons that are switched on. Pure: the same
 //! values give the same bytes.
 
-use minijinja::value::Serde;
+use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
 use sha2::{Digest as _, Sha256};
 
@@ -14,7 +14,8 @@ use crate::inventory::Endpoint;
 use crate::inventory::Inventory;
 
 use super::authorities;
-use super::object::{DEFINITION, Object};
+use super::log_shipping::LogShippingFiles;
+use super::object::{LISTED, Object};
 use super::prunable::why_not_pruned;
 
 /// The manifest of one addon.
@@ -42,7 +43,7 @@ impl Rendered {
 
     /// Whether a look at nodes, pods and workloads does not tell all that is looked for.
     pub(super) fn needs_list(&self) -> bool {
-        !self.has_workload() || self.objects.iter().any(|object| object.kind == DEFINITION)
+        !self.has_workload() || self.objects.iter().any(|object| LISTED.contains(&object.kind.as_str()))
     }
 }
 
@@ -60,6 +61,7 @@ pub(super) struct TemplateValues<'a> {
     pub(super) image: &'a dyn Fn(&str) -> Result<(String, String)>,
     /// The mark of the authorities of the API.
     pub(super) authorities: &'a str,
+    pub(super) log_shipping: &'a LogShippingFiles,
 }
 
 /// The manifests of this cluster's addons.
@@ -67,7 +69,8 @@ pub(super) fn render_cluster(cluster: &Cluster, inventory: &Inventory) -> Result
     let resolved = cluster.resolved()?;
     let image = |name: &str| find_image(&resolved, name);
     let (source, settings, authorities) = (&cluster.source, &cluster.settings, &authorities::mark(cluster)?);
-    TemplateValues { source, settings, api: &inventory.api, image: &image, authorities }.render()
+    let log_shipping = &LogShippingFiles::read(cluster)?;
+    TemplateValues { source, settings, api: &inventory.api, image: &image, authorities, log_shipping }.render()
 }
 
 fn find_image(resolved: &ResolvedArtifacts, name: &str) -> Result<(String, String)> {
@@ -106,6 +109,7 @@ impl TemplateValues<'_> {
         let settings = self.settings;
         let dns_address =
             settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
+        let more = self.log_shipping.values(&settings.addons)?;
         let values = context! {
             image, version, hash,
             authorities => self.authorities,
@@ -118,7 +122,8 @@ impl TemplateValues<'_> {
             // Pods of the pod network do not come to a balancer of their node's.
             node_balancer => self.api.node_balancer,
             kube_proxy_config => kube_proxy_config(settings)?,
-            ..Value::from(Serde(&settings.addons))
+            cluster_name => &settings.name,
+            ..merge_maps([Value::from(Serde(&settings.addons)), Value::from(Serde(&more))])
         };
         let files = addon.manifests(self.source).into_iter();
         files

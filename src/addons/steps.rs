@@ -14,8 +14,9 @@ use crate::phase::{Action, Check, Cx, Inputs, Phase};
 use crate::unknown;
 
 use super::addon_manager::{self, HeldLease};
-use super::context::{AddonContext, LISTED};
-use super::object::Object;
+use super::context::AddonContext;
+use super::log_shipping::LogShippingFiles;
+use super::object::{LISTED, Object};
 use super::observed::Observed;
 use super::own::{self, NETWORK, OWN};
 use super::own_apply::find_recorded;
@@ -92,6 +93,9 @@ impl Action for Render {
         let authorities = authorities::mark(cluster)?;
         if !authorities.is_empty() {
             inputs.insert("authorities", authorities);
+        }
+        if let Some(digest) = LogShippingFiles::read(cluster)?.digest() {
+            inputs.insert("files of log shipping", digest);
         }
         Ok(inputs
             .with("API endpoint", format!("{:?}", self.0.inventory.api))

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::log_shipping::LogShippingFiles;
 use super::object::Object;
 use super::observed::Observed;
 use super::prune;
@@ -35,9 +36,18 @@ fn render_from(source: &TreeSource, change: impl FnOnce(&mut ClusterSettings)) -
 }
 
 pub(super) fn render_with(source: &TreeSource, settings: &ClusterSettings, authorities: &str) -> Result<Vec<Rendered>> {
+    render_files(source, settings, authorities, &LogShippingFiles::default())
+}
+
+pub(super) fn render_files(
+    source: &TreeSource,
+    settings: &ClusterSettings,
+    authorities: &str,
+    log_shipping: &LogShippingFiles,
+) -> Result<Vec<Rendered>> {
     let api = Endpoint::new("10.0.0.10".into(), 6443);
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
-    TemplateValues { source, settings, api: &api, image: &image, authorities }.render()
+    TemplateValues { source, settings, api: &api, image: &image, authorities, log_shipping }.render()
 }
 
 /// One manifest, with these settings.
@@ -58,6 +68,7 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
     for switch in switches {
         settings.set(&switch, "y").unwrap();
     }
+    settings.set("phase3.log_shipping_endpoint", "http://192.0.2.7:4318").unwrap();
     let settings = ClusterSettings::read(&settings, std::path::Path::new("/work")).unwrap();
     let with = |authorities: &str| render_with(&source, &settings, authorities).unwrap();
     let lines = |text: &str| -> BTreeSet<String> {
@@ -408,9 +419,14 @@ fn every_object_of_every_manifest_is_known_and_labelled() {
 /// By it the pods of a new form are told from old ones, on which a rollout would wait for ever.
 #[test]
 fn pods_of_every_daemon_set_have_the_hash() {
-    let pairs = [("phase3.node_exporter", "y"), ("phase3.network_policies", "y")];
+    let pairs = [
+        ("phase3.node_exporter", "y"),
+        ("phase3.network_policies", "y"),
+        ("phase3.log_shipping", "y"),
+        ("phase3.log_shipping_endpoint", "http://192.0.2.7:4318"),
+    ];
     let mut seen = BTreeSet::new();
-    for addon in ["flannel", "kube-network-policies", "kube-proxy", "node-exporter"] {
+    for addon in ["flannel", "kube-network-policies", "kube-proxy", "log-shipping", "node-exporter"] {
         for (object, value) in Object::read(&render_set(addon, &pairs).unwrap()).unwrap() {
             if object.kind == "DaemonSet" {
                 let hash = |value: &Value| value["metadata"]["annotations"]["turnup.dev/hash"].clone();

@@ -149,7 +149,7 @@ pub(super) fn own_authority(cluster: &Cluster) -> Result<String> {
 }
 
 /// A text file that a setting names, relative to the configuration's directory.
-pub(super) fn read(cluster: &Cluster, setting: &str, name: &str) -> Result<String> {
+pub(crate) fn read(cluster: &Cluster, setting: &str, name: &str) -> Result<String> {
     let path = cluster.work_dir.join(name);
     input::read_text(&path, LARGEST).map_err(|error| {
         let message = format!("{setting}: {} cannot be read", path.display());

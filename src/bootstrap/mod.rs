@@ -88,6 +88,7 @@ mod volume_snapshots;
 
 pub use api::{APPLY, KUBECONFIG, Kubectl, kubectl};
 pub use condition::{find_condition, is_ready};
+pub(crate) use configuration::read as read_file;
 pub use csr_approver::{PendingCsr, PendingCsrs, Policy, find_pending, run as run_csr_approver};
 pub use dns::remove_names;
 pub use etcd_step::give_up as give_up_etcd;
@@ -98,6 +99,7 @@ pub use kube_proxy::kube_proxy_config;
 pub(crate) use kubelet::shared_disk_thresholds;
 pub use node_config::file_of as node_config_file;
 pub use node_target::Group;
+pub(crate) use runtime::read_certificates;
 pub use same_runtime::require_same_runtimes;
 pub use steps::{phase, simulate_node_config};
 pub use user_data::{hosts_phase, provision_phase, provision_phase_with};

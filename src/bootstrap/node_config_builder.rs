@@ -32,6 +32,9 @@ use super::node_target::NodeTarget;
 use super::proxy::HostProxy;
 use super::template;
 
+/// Where the collectors of log shipping keep what they have read and not sent yet; the manifest of
+/// `templates/addons/log-shipping` names it.
+const LOG_SHIPPING: &str = "/var/lib/turnup-log-shipping";
 /// The lock file of host-local, which assigns addresses to pods.
 const ADDRESS_LOCK: &str = "/var/lib/cni/networks/turnup/lock";
 
@@ -103,7 +106,7 @@ impl<'a> NodeConfigBuilder<'a> {
             sysctls,
             packages: system.packages.clone(),
             extra_hosts: system.extra_hosts.clone(),
-            shared_directories: system.own_kubelet_root().map(Into::into).into_iter().collect(),
+            shared_directories: self.shared_directories(),
             pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
             mounts: Vec::new(),
             directories: machine_directories(),
@@ -115,6 +118,13 @@ impl<'a> NodeConfigBuilder<'a> {
             units: units[..count_early(units)].to_vec(),
             health: Vec::new(),
         })
+    }
+
+    /// What programs fill that a node has only with some settings: a reset empties it.
+    fn shared_directories(&self) -> Vec<String> {
+        let settings = &self.cluster.settings;
+        let kubelet = settings.host_system.own_kubelet_root();
+        kubelet.into_iter().chain(settings.addons.log_shipping.then_some(LOG_SHIPPING)).map(Into::into).collect()
     }
 
     fn ports(&self) -> Vec<u16> {
@@ -315,6 +325,10 @@ pub(super) fn node_directories(settings: &ClusterSettings) -> Vec<Directory> {
         // Made here and not by the first helper pod: users of the host do not come to the volumes,
         // which pods of any user write to, and a reset knows of it.
         directories.push(directory(&settings.addons.local_storage_path, 0o700));
+    }
+    if settings.addons.log_shipping {
+        // What it has read, and lines of pods: for root alone.
+        directories.push(directory(LOG_SHIPPING, 0o700));
     }
     if kubelet::provides_credentials(settings) {
         // kubelet does not start without it, whatever is in it.

@@ -449,6 +449,8 @@ fn settings_of_hosts_reach_what_reads_them() {
         ("phase2.host.packages", "nfs-common,jq=1.6-2.1"),
         ("phase2.host.ntp_servers", "192.0.2.1"),
         ("phase2.host.extra_hosts", "a.example=192.0.2.40,b.example=2001:db8::1"),
+        ("phase3.log_shipping", "y"),
+        ("phase3.log_shipping_endpoint", "https://logs.example.com"),
     ];
     with_configs(&changes, |configs| {
         let (node_config, _) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
@@ -457,7 +459,9 @@ fn settings_of_hosts_reach_what_reads_them() {
         assert!(kubelet.contains("--root-dir=/data/kubelet"), "{kubelet}");
         assert!(kubelet.contains("RequiresMountsFor=/data/kubelet\n"), "{kubelet}");
         assert!(kubelet.contains("cd /data/kubelet || exit"), "{kubelet}");
-        assert_eq!(node_config.shared_directories, ["/data/kubelet"]);
+        let logs = "/var/lib/turnup-log-shipping";
+        assert_eq!(node_config.shared_directories, ["/data/kubelet", logs]);
+        assert!(node_config.directories.iter().any(|dir| dir.path == logs && dir.mode == 0o700));
         let credentials = node_config.files.iter().find(|file| file.path.ends_with("/config.json")).unwrap();
         assert_eq!(credentials.path, "/data/kubelet/config.json", "where kubelet looks for it");
         let unit_of = node_config.units.iter().find(|unit| unit.name == "kubelet.service").unwrap();

@@ -221,7 +221,7 @@ fn quote(text: &str) -> String {
 }
 
 /// Certificates in PEM that a setting names.
-pub(super) fn read_certificates(cluster: &Cluster, setting: &str, name: &str) -> Result<String> {
+pub(crate) fn read_certificates(cluster: &Cluster, setting: &str, name: &str) -> Result<String> {
     let text = configuration::read(cluster, setting, name)?;
     if text.contains("PRIVATE KEY") {
         return Err(Error::config(format!(

@@ -219,6 +219,7 @@ mod tests {
                 "kube-state-metrics",
                 "limit-range",
                 "local-path-provisioner",
+                "log-shipping",
                 "metrics-server",
                 "node-exporter",
                 "snapshot-controller"

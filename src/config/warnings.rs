@@ -94,9 +94,16 @@ impl Settings {
 
 /// Whether a setting names a file with credentials; of a private key ssh itself says so.
 fn is_of_a_secret(name: &str) -> bool {
-    ["ca_key_file", "credentials_file", "client_secret_file", "dns.key_file", "password_file", "registry_auth_file"]
-        .iter()
-        .any(|end| name.ends_with(end))
+    const ENDS: [&str; 7] = [
+        "ca_key_file",
+        "credentials_file",
+        "client_secret_file",
+        "dns.key_file",
+        "headers_file",
+        "password_file",
+        "registry_auth_file",
+    ];
+    ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// The parts of a text that are names of files.

@@ -181,6 +181,7 @@ fn the_list_says_what_there_is(site: &Site) {
         "kube-state-metrics",
         "limit-range",
         "local-path-provisioner",
+        "log-shipping",
         "metrics-server",
         "node-exporter",
         "snapshot-controller",

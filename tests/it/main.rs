@@ -53,6 +53,7 @@ mod cluster_identity;
 mod cluster_kernel;
 mod cluster_lent;
 mod cluster_life;
+mod cluster_logs;
 mod cluster_machines;
 mod cluster_manifests;
 mod cluster_members;

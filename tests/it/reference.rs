@@ -392,6 +392,20 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "manifest `addons/log-shipping.yaml`",
+        &[
+            "phase3.log_shipping_output",
+            "phase3.log_shipping_endpoint",
+            "phase3.log_shipping_headers_file",
+            "phase3.log_shipping_ca_file",
+            "phase3.log_shipping_namespaces",
+            "phase3.log_shipping_skip_namespaces",
+            "phase3.log_shipping_audit",
+            "phase3.log_shipping_queue",
+            "phase3.log_shipping_memory_limit",
+        ],
+    ),
+    (
         "manifest `addons/node-exporter.yaml`",
         &["phase3.node_exporter_port", "phase3.node_exporter_skip_collectors", "phase3.node_exporter_extra_collectors"],
     ),
