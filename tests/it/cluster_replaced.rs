@@ -209,6 +209,9 @@ fn cluster_replaced_hosts_come_back_by_themselves() {
     let lost: Vec<String> = who.difference(&identity(&site)).cloned().collect();
     assert!(lost.is_empty(), "another cluster, or another host: {lost:#?}");
 
+    // Kubernetes has taken the dead worker for lost by then, of which a control plane that is new
+    // knows nothing at first.
+    wait("one worker", Instant::now(), || ready_workers(&site).len() == 1);
     // A service that died is started again, and turnup logs in with the host keys that it knows.
     kill_process(service_of(&site).unwrap(), Signal::KILL).unwrap();
     while service_of(&site).is_some() {
