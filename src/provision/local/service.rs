@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::net::{IpAddr, SocketAddrV4, TcpStream};
+use std::net::{IpAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -96,6 +96,7 @@ pub fn start_service(path: &Path) -> Result<()> {
     stop_service(path)?;
     let spec = ServiceSpec::read(path)?;
     copy_program(&spec)?;
+    require_free(spec.address)?;
     let mut words: Vec<OsString> = ["local", "serve", "--spec"].map(Into::into).into();
     words.push(path.into());
     let program = spec.program.display().to_string();
@@ -122,6 +123,14 @@ pub fn start_service(path: &Path) -> Result<()> {
         signals::sleep(Duration::from_millis(50))?;
     }
     Ok(())
+}
+
+/// An error where another program listens: what answered later would be that.
+fn require_free(address: SocketAddrV4) -> Result<()> {
+    TcpListener::bind(address).map(drop).map_err(|error| {
+        Error::precondition(format!("the local hosts cannot be served at {address}: {error}"))
+            .hint(format!("ss --listening --tcp --numeric --processes 'sport = {}'", address.port()))
+    })
 }
 
 fn copy_program(spec: &ServiceSpec) -> Result<()> {
@@ -298,21 +307,29 @@ impl Watch {
     fn look(&mut self, service: &Arc<Service>) -> Result<()> {
         self.replaced.retain(|_, work| !work.is_finished());
         let hosts = service.spec.list_hosts();
-        self.running.retain(|name| hosts.iter().any(|(_, host)| host.name == *name));
-        for (path, host) in hosts {
-            if find_leader(&host.machine)?.is_some() {
-                self.running.insert(host.name);
-            } else if self.running.contains(&host.name) && !self.replaced.contains_key(&host.name) {
-                self.running.remove(&host.name);
-                let (service, name) = (Arc::clone(service), host.name.clone());
-                let work = move || replace(&service, &name, &path);
-                failpoint::pass(format_args!("replace {}: before", host.name));
-                let work = thread::Builder::new().spawn(work).context("cannot start a thread")?;
-                self.replaced.insert(host.name, work);
+        let look = |host: &HostSpec| Ok((host.name.clone(), find_leader(&host.machine)?.is_some()));
+        let seen = hosts.iter().map(|(_, host)| look(host)).collect::<Result<BTreeMap<String, bool>>>()?;
+        let dead = find_dead(&mut self.running, &seen);
+        for (path, host) in hosts.into_iter().filter(|(_, host)| dead.contains(&host.name)) {
+            if self.replaced.contains_key(&host.name) {
+                continue;
             }
+            let (service, name) = (Arc::clone(service), host.name.clone());
+            let work = move || replace(&service, &name, &path);
+            failpoint::pass(format_args!("replace {}: before", host.name));
+            let work = thread::Builder::new().spawn(work).context("cannot start a thread")?;
+            self.replaced.insert(host.name, work);
         }
         Ok(())
     }
+}
+
+/// The hosts that ran at the last look and do not any more. `seen` has those that are described,
+/// and whether they run; `running` becomes those that do. Pure.
+fn find_dead(running: &mut BTreeSet<String>, seen: &BTreeMap<String, bool>) -> BTreeSet<String> {
+    let now: BTreeSet<String> = seen.iter().filter(|(_, runs)| **runs).map(|(name, _)| name.clone()).collect();
+    let before = std::mem::replace(running, now);
+    before.into_iter().filter(|name| seen.get(name) == Some(&false)).collect()
 }
 
 fn replace(service: &Service, name: &str, path: &Path) {
@@ -328,4 +345,54 @@ fn replace(service: &Service, name: &str, path: &Path) {
 pub fn write_line(line: &str) {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
     drop(writeln!(std::io::stdout().lock(), "{now} {line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    #[test]
+    fn what_is_replaced_was_seen_running_and_is_still_described() {
+        let mut running = BTreeSet::new();
+        let mut look = |hosts: &[(&str, bool)]| {
+            let seen = hosts.iter().map(|(name, runs)| ((*name).to_owned(), *runs)).collect();
+            find_dead(&mut running, &seen).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(look(&[("a", true), ("b", false)]), [""; 0], "b was stopped with this machine");
+        assert_eq!(look(&[("a", true), ("b", true)]), [""; 0]);
+        assert_eq!(look(&[("a", false), ("b", true)]), ["a"]);
+        assert_eq!(look(&[("a", false), ("b", true)]), [""; 0], "once");
+        assert_eq!(look(&[("a", true)]), [""; 0], "b was taken away");
+        assert_eq!(look(&[]), [""; 0]);
+        assert_eq!(look(&[("a", false)]), [""; 0], "its description is new");
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_told_with_who_has_it() {
+        let other = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let std::net::SocketAddr::V4(address) = other.local_addr().unwrap() else { return };
+        let error = require_free(address).unwrap_err();
+        assert!(error.message().contains("cannot be served at 127.0.0.1:"), "{}", error.message());
+        assert!(error.next().is_some_and(|next| next.ends_with(&format!("'sport = {}'", address.port()))));
+        drop(other);
+        require_free(address).unwrap();
+    }
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("service.json");
+        let good = serde_json::json!({
+            "address": "10.0.0.1:3994", "program": "/x/turnup", "version": "a".repeat(64), "hosts": "/x/hosts", "log": "/x/log",
+        });
+        fs_err::write(&path, good.to_string()).unwrap();
+        assert_eq!(ServiceSpec::read(&path).unwrap().attach_delay, 0);
+        for (field, text) in [("program", "a\nb"), ("version", "x"), ("address", "localhost"), ("strange", "x")] {
+            let mut bad = good.clone();
+            bad[field] = text.into();
+            fs_err::write(&path, bad.to_string()).unwrap();
+            assert!(ServiceSpec::read(&path).is_err(), "{field}");
+        }
+    }
 }

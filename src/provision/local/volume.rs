@@ -163,3 +163,32 @@ fn make_node(leader: i32, device: &Path, name: &str) -> Result<()> {
     })
     .context(format!("cannot make {}", seen.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_volume_is_made_once_and_belongs_to_a_machine_that_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let spec = VolumeSpec { name: "v".into(), tags: BTreeMap::new(), file: dir.path().join("volumes/v.img") };
+        create_volume(&spec).unwrap();
+        assert_eq!(fs_err::metadata(&spec.file).unwrap().len(), SIZE);
+        fs_err::write(&spec.file, "data").unwrap();
+        create_volume(&spec).unwrap();
+        assert_eq!(fs_err::read(&spec.file).unwrap(), b"data", "it is there already");
+        assert!(spec.find_attachment().unwrap().is_none());
+        // What a machine leaves that has ended, and a record that was cut off.
+        for text in [r#"{"host": "a", "machine": "turnup-no-such-machine", "leader": 1}"#, "{\"host\"", ""] {
+            fs_err::write(spec.record(), text).unwrap();
+            assert!(spec.find_attachment().unwrap().is_none(), "{text}");
+        }
+        for _ in 0..2 {
+            delete_volume(&spec).unwrap();
+            assert_eq!(fs_err::read_dir(dir.path().join("volumes")).unwrap().count(), 0);
+        }
+    }
+}
