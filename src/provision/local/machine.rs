@@ -132,7 +132,7 @@ pub fn delete_host(spec: &HostSpec) -> Result<()> {
     let _inside = failpoint::within(format_args!("delete host {}", spec.name));
     delete_machine(spec)?;
     // The last host of this machine takes the raised limit with it.
-    if registry::list_hosts()?.is_empty() { limits::restore() } else { Ok(()) }
+    if registry::is_empty()? { limits::restore() } else { Ok(()) }
 }
 
 fn delete_machine(spec: &HostSpec) -> Result<()> {

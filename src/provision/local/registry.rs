@@ -55,9 +55,23 @@ pub fn find_orphans(cluster_dir: &Path) -> Result<Vec<LocalHost>> {
     Ok(list_hosts()?.into_iter().filter(of_cluster).collect())
 }
 
-/// All hosts of which anything is left, by cluster and name.
+/// All hosts of which anything is left, by cluster and name; none that another version of turnup
+/// describes in its own way, which must not hinder this one.
 pub fn list_hosts() -> Result<Vec<LocalHost>> {
-    list_in(Path::new(DIR))
+    Ok(list_in(Path::new(DIR))?.hosts)
+}
+
+/// Whether nothing is left of any host, of whichever version of turnup.
+pub(super) fn is_empty() -> Result<bool> {
+    let found = list_in(Path::new(DIR))?;
+    Ok(found.hosts.is_empty() && !found.has_strange)
+}
+
+/// What is recorded.
+struct Records {
+    hosts: Vec<LocalHost>,
+    /// Whether there are others that cannot be read.
+    has_strange: bool,
 }
 
 fn record_in(dir: &Path, spec: &HostSpec) -> Result<()> {
@@ -79,8 +93,8 @@ fn forget_in(dir: &Path, spec: &HostSpec) -> Result<()> {
     }
 }
 
-fn list_in(dir: &Path) -> Result<Vec<LocalHost>> {
-    let mut hosts = Vec::new();
+fn list_in(dir: &Path) -> Result<Records> {
+    let (mut hosts, mut has_strange) = (Vec::new(), false);
     for entry in fs_err::read_dir(dir).into_iter().flatten() {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
@@ -89,14 +103,14 @@ fn list_in(dir: &Path) -> Result<Vec<LocalHost>> {
                 // Hosts are deleted at the same time: this one was forgotten since the directory
                 // was read.
                 Err(_) if !path.exists() => {}
-                Err(error) => return Err(error),
+                Err(_) => has_strange = true,
             }
         }
     }
     // A record outlives a host that another hand has removed whole.
     hosts.retain(|host| host.spec.dir.exists() || network::namespace(&host.spec.machine).exists());
     hosts.sort_by(|one, other| (&one.cluster_dir, &one.spec.name).cmp(&(&other.cluster_dir, &other.spec.name)));
-    Ok(hosts)
+    Ok(Records { hosts, has_strange })
 }
 
 fn file_of(dir: &Path, spec: &HostSpec) -> PathBuf {
@@ -139,14 +153,14 @@ mod tests {
     fn a_host_is_listed_until_it_is_forgotten_and_an_orphan_without_its_cluster() {
         let (run, cluster) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let dir = run.path().join("local");
-        assert_eq!(list_in(&dir).unwrap(), [], "no directory, no hosts");
+        assert_eq!(list_in(&dir).unwrap().hosts, [], "no directory, no hosts");
         let (first, second) = (spec(cluster.path(), "a"), spec(cluster.path(), "b"));
         fs_err::write(cluster.path().join("journal.jsonl"), "").unwrap();
         for spec in [&second, &first, &first] {
             fs_err::create_dir_all(&spec.dir).unwrap();
             record_in(&dir, spec).unwrap();
         }
-        let hosts = list_in(&dir).unwrap();
+        let hosts = list_in(&dir).unwrap().hosts;
         assert_eq!(hosts.iter().map(|host| &host.spec).collect::<Vec<_>>(), [&first, &second]);
         assert_eq!(hosts[0].cluster_dir, cluster.path());
         assert!(!hosts[0].is_orphan());
@@ -154,11 +168,16 @@ mod tests {
         assert!(hosts[0].is_orphan());
         forget_in(&dir, &first).unwrap();
         forget_in(&dir, &first).unwrap();
-        assert_eq!(list_in(&dir).unwrap().len(), 1);
+        assert_eq!(list_in(&dir).unwrap().hosts.len(), 1);
         // What another deletion forgets while this one looks: a name that leads nowhere.
         std::os::unix::fs::symlink("/nowhere", dir.join("c.json")).unwrap();
-        assert_eq!(list_in(&dir).unwrap().len(), 1);
+        let found = list_in(&dir).unwrap();
+        assert!(found.hosts.len() == 1 && !found.has_strange);
+        // A later version may know more of a host.
+        fs_err::write(dir.join("d.json"), r#"{"name": "d", "of_tomorrow": true}"#).unwrap();
+        let found = list_in(&dir).unwrap();
+        assert!(found.hosts.len() == 1 && found.has_strange);
         fs_err::remove_dir(&second.dir).unwrap();
-        assert_eq!(list_in(&dir).unwrap(), [], "nothing is left of it");
+        assert_eq!(list_in(&dir).unwrap().hosts, [], "nothing is left of it");
     }
 }
