@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 pub use known_error::{KnownError, known, naming};
 pub use local_volume::{LocalVolume, LocalVolumeState, device_of};
 pub(crate) use spec::Exposure;
-pub use spec::{CONTROL_PLANE, CloudGroup, Site, Spec, WORKERS};
+pub use spec::{CONTROL_PLANE, CloudGroup, Site, Spec, WORKERS, member_name};
 pub use target::Target;
 pub use volume::{Endpoints, VolumeApi, VolumeProvider, VolumeState};
 pub use volume_providers::{find_volume_provider, require_volume, require_volume_provider};

@@ -385,6 +385,12 @@ struct Asked {
     max_surge: Option<u32>,
 }
 
+/// What the member of etcd on the control-plane host of this number is called, counted from 0.
+#[must_use]
+pub fn member_name(place: usize) -> &'static str {
+    ["a", "b", "c", "d", "e"].get(place).copied().unwrap_or("z")
+}
+
 /// The name of the default group, when the user describes none.
 pub const WORKERS: &str = "workers";
 
@@ -399,7 +405,7 @@ fn control_plane(
     let machine = |index: u32| {
         let place = usize::try_from(index).unwrap_or_default();
         let zone = zones.iter().cycle().nth(place).cloned().unwrap_or_default();
-        let member = ["a", "b", "c", "d", "e"].get(place).copied().unwrap_or("z").to_owned();
+        let member = member_name(place).to_owned();
         let machine = ControlPlaneHost {
             member,
             zone,

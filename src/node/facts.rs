@@ -101,23 +101,11 @@ impl Facts {
         })
     }
 
-    /// Those of a container that this machine is going to make: its kernel is the machine's.
-    pub fn of_local_host() -> Result<Self> {
+    /// The same of a container that this machine is going to make: its kernel is the machine's.
+    pub(crate) fn in_container(self) -> Result<Self> {
         let status = fs_err::read_to_string("/proc/self/status")?;
-        Ok(Self {
-            schema: Self::SCHEMA.into(),
-            os: "Linux".into(),
-            kernel: String::new(),
-            arch: std::env::consts::ARCH.into(),
-            cgroup: cgroup_version(),
-            container: true,
-            lowers_oom_score: has_capability(&status, CAP_SYS_RESOURCE)?,
-            joined: false,
-            resolv_conf: "/etc/resolv.conf".into(),
-            client: None,
-            memory_mib: 0,
-            cpus: 0,
-        })
+        let lowers_oom_score = has_capability(&status, CAP_SYS_RESOURCE)?;
+        Ok(Self { cgroup: cgroup_version(), container: true, lowers_oom_score, ..self })
     }
 
     /// The facts that decide what the node config says; those that change by themselves are left

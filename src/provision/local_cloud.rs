@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::artifacts::Digest;
-use crate::cloud::{CONTROL_PLANE, WORKERS};
+use crate::cloud::{CONTROL_PLANE, WORKERS, member_name};
 use crate::cluster::Cluster;
 use crate::cluster::user_data::UserDataSettings;
 use crate::error::{Context as _, Error, Result};
@@ -39,11 +39,9 @@ pub(super) fn find_volume(cluster: &Cluster, host: &PlannedHost) -> Option<Volum
         return None;
     }
     let cluster_name = &cluster.settings.name;
-    // Members are named as in clouds: `a` is the first control-plane host's.
-    let index: u8 = host.name.rsplit('-').next()?.parse().ok()?;
-    let member = char::from(b'a' + index).to_string();
+    let member = member_name(host.name.rsplit('-').next()?.parse().ok()?);
     let name = format!("{cluster_name}-etcd-main-{member}");
-    let tags = [("cluster", cluster_name.as_str()), ("etcd", "main"), ("member", &member)];
+    let tags = [("cluster", cluster_name.as_str()), ("etcd", "main"), ("member", member)];
     let tags: BTreeMap<String, String> = tags.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
     Some(VolumeSpec { file: cluster.store.path(format!("volumes/{name}.img")), name, tags })
 }
@@ -119,7 +117,7 @@ impl Joining {
     }
 
     /// The file of one host.
-    pub(super) fn user_data(&self, host: &PlannedHost, volume: Option<Volume>) -> Result<Option<(String, String)>> {
+    pub(super) fn user_data(&self, host: &PlannedHost, volume: Option<&Volume>) -> Result<Option<(String, String)>> {
         let Some(group) = group_of(host) else { return Ok(None) };
         let (text, token) = self.groups.get(group).ok_or_else(|| Error::bug("a host is of no group"))?;
         let volume = volume.map(|volume| format!("{}%20{}", volume.id.replace('/', "%2F"), volume.name));

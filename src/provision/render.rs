@@ -164,6 +164,7 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let joining = Joining::find(cluster, &planned_hosts)?;
     for host in &planned_hosts {
         let spec = spec(cluster, host, network.clone())?;
+        let volume = spec.volume.as_ref().map(|volume| volume_of(&network, volume));
         let text = pretty(&spec)?;
         hosts.insert(
             host.name.clone(),
@@ -176,12 +177,12 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
                 "limits": spec.describe_limits(),
                 "host_key": public_key(cluster, &host_key(&host.name))?,
                 "blobs": local::BLOBS,
-                "volume": spec.volume.as_ref().map(|volume| volume_of(&network, volume)),
+                "volume": volume,
             }),
         );
         files.push((spec_file(&host.name), text));
         if let Some(joining) = &joining {
-            files.extend(joining.user_data(host, spec.volume.as_ref().map(|volume| volume_of(&network, volume)))?);
+            files.extend(joining.user_data(host, volume.as_ref())?);
         }
     }
     let api = api_address(&planned_hosts)?;

@@ -148,32 +148,30 @@ impl Writer {
 
 /// What a machine in the place of another one has to have again: the ids of the cluster of etcd and
 /// of its members that vote, digests of authorities and keys of each host, of its SSH keys too.
-struct Identity(BTreeSet<String>);
+pub(crate) struct Identity(BTreeSet<String>);
 
 impl Identity {
-    fn of(site: &Site, machines: &[Machine]) -> Self {
+    /// That of these control-plane hosts, which are all that there are.
+    pub(crate) fn of(site: &Site, hosts: &[String]) -> Self {
         let list = format!("{ETCDCTL} --write-out=json member list");
-        let list: Value = serde_json::from_str(&on_host(site, &machines[0].host, &list)).unwrap();
+        let list: Value = serde_json::from_str(&on_host(site, &hosts[0], &list)).unwrap();
         let members = list["members"].as_array().unwrap();
         let voters = members.iter().filter(|member| member["isLearner"] != true);
         let mut lines: BTreeSet<String> = voters.map(|one| format!("{} votes as {}", one["name"], one["ID"])).collect();
-        assert_eq!((lines.len(), members.len()), (COUNT, COUNT), "{list}");
+        assert_eq!((lines.len(), members.len()), (hosts.len(), hosts.len()), "{list}");
         lines.insert(format!("the cluster of etcd is {}", list["header"]["cluster_id"]));
-        for machine in machines {
-            let files = on_host(
-                site,
-                &machine.host,
-                "find /etc/kubernetes /etc/ssh -name '*key*' -o -name '*.crt' | xargs sha256sum",
-            );
-            lines.extend(files.lines().map(|line| format!("{}: {line}", machine.node)));
+        for host in hosts {
+            let files =
+                on_host(site, host, "find /etc/kubernetes /etc/ssh -name '*key*' -o -name '*.crt' | xargs sha256sum");
+            lines.extend(files.lines().map(|line| format!("{host}: {line}")));
         }
         Self(lines)
     }
 
     /// Nothing of it is lost: a machine of another image may have more kinds of SSH keys.
     #[track_caller]
-    fn require_at(&self, site: &Site, machines: &[Machine]) {
-        let now = Self::of(site, machines);
+    pub(crate) fn require_at(&self, site: &Site, hosts: &[String]) {
+        let now = Self::of(site, hosts);
         let lost: Vec<&String> = self.0.difference(&now.0).collect();
         assert!(lost.is_empty(), "another cluster, or another host: {lost:#?}");
     }
@@ -328,7 +326,8 @@ fn cluster_machines_die_and_come_back_as_the_hosts_that_they_were() {
     assert_eq!(far(&site, "outputs/provision.json")["api"]["host"], BALANCER);
     fs_err::copy(site.dir.join(".turnup/far/kubeconfig"), site.path("kubeconfig")).unwrap();
     let facts = machines[0].facts(&site);
-    let before = Identity::of(&site, &machines);
+    let hosts: Vec<String> = machines.iter().map(|machine| machine.host.clone()).collect();
+    let before = Identity::of(&site, &hosts);
     let writer = Writer::start(&site);
     writer.wait_for_one_more();
 
@@ -341,7 +340,7 @@ fn cluster_machines_die_and_come_back_as_the_hosts_that_they_were() {
             wait_until_ready(&site, &machines, &numbers, &ended, &mut times);
             writer.wait_for_one_more();
             times.pauses.push(writer.longest_pause(ended[0]));
-            before.require_at(&site, &machines);
+            before.require_at(&site, &hosts);
         }
         times.tell(what);
     }
@@ -356,7 +355,7 @@ fn cluster_machines_die_and_come_back_as_the_hosts_that_they_were() {
         assert!(deaths.contains(&format!("{effect}: after\n")), "{effect}");
     }
     writer.wait_for_one_more();
-    before.require_at(&site, &machines);
+    before.require_at(&site, &hosts);
 
     writer.require_all(&site);
     // turnup logs in with the host keys that it knows, and finds nothing to do.

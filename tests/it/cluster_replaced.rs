@@ -4,7 +4,6 @@
 #![expect(clippy::disallowed_methods, reason = "the test looks at this machine with the system's own tools")]
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,8 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::cluster_machines::{Writer, is_ready};
-use crate::cluster_reset::{ETCDCTL, on_host};
+use crate::cluster_machines::{Identity, Writer, is_ready};
 use crate::cluster_support::{Site, can_make_hosts, processes, say, sh};
 
 const SUBNET: &str = "10.123.41.0/24";
@@ -73,22 +71,6 @@ fn wait(what: &str, since: Instant, is_so: impl Fn() -> bool) -> f64 {
         std::thread::sleep(Duration::from_millis(200));
     }
     since.elapsed().as_secs_f64()
-}
-
-/// What has to be the same afterwards: etcd's cluster and voters, authorities, keys of SSH.
-fn identity(site: &Site) -> BTreeSet<String> {
-    let list = format!("{ETCDCTL} --write-out=json member list");
-    let list: Value = serde_json::from_str(&on_host(site, &control_plane(0), &list)).unwrap();
-    let voters = list["members"].as_array().unwrap().iter().filter(|member| member["isLearner"] != true);
-    let mut lines: BTreeSet<String> = voters.map(|one| format!("{} votes as {}", one["name"], one["ID"])).collect();
-    assert_eq!(lines.len(), COUNT, "{list}");
-    lines.insert(format!("the cluster of etcd is {}", list["header"]["cluster_id"]));
-    for number in 0..COUNT {
-        let files = "find /etc/kubernetes /etc/ssh -name '*key*' -o -name '*.crt' | xargs sha256sum";
-        let host = control_plane(number);
-        lines.extend(on_host(site, &host, files).lines().map(|line| format!("{host}: {line}")));
-    }
-    lines
 }
 
 /// The names of the Nodes of the group that are ready.
@@ -187,7 +169,8 @@ fn cluster_replaced_hosts_come_back_by_themselves() {
     site.ok(&["validate"]);
     assert!(site.ok(&["up"]).err.contains("0 ran"));
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
-    let who = identity(&site);
+    let hosts: Vec<String> = (0..COUNT).map(control_plane).collect();
+    let who = Identity::of(&site, &hosts);
     let writer = Writer::start(&site);
     writer.wait_for_one_more();
 
@@ -199,16 +182,14 @@ fn cluster_replaced_hosts_come_back_by_themselves() {
     for number in 0..COUNT {
         control_planes_are_replaced(&site, &[number]);
         writer.wait_for_one_more();
-        let lost: Vec<String> = who.difference(&identity(&site)).cloned().collect();
-        assert!(lost.is_empty(), "another cluster, or another host: {lost:#?}");
+        who.require_at(&site, &hosts);
     }
     control_planes_are_replaced(&site, &[0, 1, 2]);
     writer.wait_for_one_more();
     slow_volumes_come_all_the_same(&site);
     writer.wait_for_one_more();
     writer.require_all(&site);
-    let lost: Vec<String> = who.difference(&identity(&site)).cloned().collect();
-    assert!(lost.is_empty(), "another cluster, or another host: {lost:#?}");
+    who.require_at(&site, &hosts);
 
     // A Node whose machine is gone is an error for `validate`; after five minutes `up` deletes it.
     site.kubectl(&["delete", "node", &worker]);

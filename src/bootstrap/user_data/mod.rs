@@ -57,7 +57,7 @@ pub fn image_facts() -> Facts {
 
 /// What the machines are that the cluster's target makes.
 fn machine_facts(cluster: &Cluster) -> Result<Facts> {
-    if cluster.settings.local_hosts.replaces_hosts { Facts::of_local_host() } else { Ok(image_facts()) }
+    if cluster.settings.local_hosts.replaces_hosts { image_facts().in_container() } else { Ok(image_facts()) }
 }
 
 /// What is known of a node that is there: for machines like it.

@@ -8,7 +8,6 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, kill_process};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
@@ -16,7 +15,7 @@ use crate::exec::{Run, detach::detach, signals};
 use crate::failpoint;
 use crate::input;
 
-use super::leader::find_leader;
+use super::process::{find_leader, stop};
 use super::registry::LocalHost;
 use super::spec::{BALANCER, BLOBS, HostSpec, NetworkSpec};
 use super::{MachineStatus, cgroup, ignition, limits, network, registry, storage, volume};
@@ -136,7 +135,9 @@ pub fn delete_host(spec: &HostSpec) -> Result<()> {
 }
 
 fn delete_machine(spec: &HostSpec) -> Result<()> {
-    failpoint::around(format_args!("stop"), || stop(spec))?;
+    // nspawn powers the container off on SIGTERM (systemd-nspawn(1), `--kill-signal`).
+    let find = || find_leader(&spec.machine);
+    failpoint::around(format_args!("stop"), || stop(find, POWER_OFF, &format!("host {}", spec.name)))?;
     network::detach(spec)?;
     cgroup::remove(&spec.machine)?;
     storage::remove(spec)?;
@@ -320,26 +321,4 @@ fn with_console(spec: &HostSpec, error: Error) -> Error {
     let lines: Vec<&str> = text.lines().collect();
     let tail = lines.iter().rev().take(8).rev();
     tail.fold(error, |error, line| error.evidence(line.trim_end())).hint(format!("less {}", log.display()))
-}
-
-/// nspawn powers the container off on SIGTERM (systemd-nspawn(1), `--kill-signal`).
-fn stop(spec: &HostSpec) -> Result<()> {
-    let Some(pid) = find_leader(&spec.machine)? else { return Ok(()) };
-    // The process may end by itself between the look and the signal; the loop sees that.
-    let _ = kill_process(pid, Signal::TERM);
-    let since = Instant::now();
-    while find_leader(&spec.machine)?.is_some() {
-        if since.elapsed() > POWER_OFF {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        if since.elapsed() > POWER_OFF * 2 {
-            return Err(Error::permanent(format!(
-                "host {} (process {}) does not end",
-                spec.name,
-                pid.as_raw_nonzero()
-            )));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
 }

@@ -8,10 +8,10 @@
 
 mod cgroup;
 mod ignition;
-mod leader;
 mod limits;
 mod machine;
 mod network;
+mod process;
 mod registry;
 mod service;
 mod spec;

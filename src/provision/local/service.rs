@@ -14,21 +14,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use tiny_http::{Header, Method, Request, Response, Server};
 
 use crate::artifacts::Digest;
 use crate::cloud::LocalVolumeState;
-use crate::document::{self, Fields};
+use crate::document::Fields;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, detach::detach, signals};
 use crate::failpoint;
-use crate::input;
 
-use super::leader::find_leader;
+use super::process::{find_leader, find_service, stop};
 use super::spec::{HostSpec, VolumeSpec};
-use super::{machine, volume};
+use super::{machine, spec, volume};
 
 /// Between two looks at the hosts.
 const LOOK: Duration = Duration::from_secs(1);
@@ -65,7 +63,6 @@ const fn is_zero(number: &u64) -> bool {
 impl ServiceSpec {
     /// Reads one.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = input::read_text(path, input::DOCUMENT)?;
         let fields = Fields::new(&[
             ("address", "text"),
             ("program", "path"),
@@ -73,8 +70,7 @@ impl ServiceSpec {
             ("hosts", "path"),
             ("log", "path"),
         ]);
-        document::require_formats(&fields, &path.display().to_string(), &text)?;
-        serde_json::from_str(&text).context(format!("{} is not what `turnup provision` writes", path.display()))
+        spec::read(path, &fields)
     }
 
     fn list_hosts(&self) -> Vec<(PathBuf, HostSpec)> {
@@ -88,7 +84,7 @@ impl ServiceSpec {
 /// Whether the process of this description runs.
 #[must_use]
 pub fn serves(spec: &Path) -> bool {
-    find_process(spec).is_ok_and(|found| found.is_some())
+    find_service(spec).is_ok_and(|found| found.is_some())
 }
 
 /// Starts the process, in the place of one that runs, and waits until it serves.
@@ -151,37 +147,7 @@ fn copy_program(spec: &ServiceSpec) -> Result<()> {
 
 /// Ends it.
 pub fn stop_service(path: &Path) -> Result<()> {
-    let Some(pid) = find_process(path)? else { return Ok(()) };
-    // It may end by itself between the look and the signal.
-    let _ = kill_process(pid, Signal::TERM);
-    let since = Instant::now();
-    while find_process(path)?.is_some() {
-        if since.elapsed() > START {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        if since.elapsed() > START * 2 {
-            let pid = pid.as_raw_nonzero();
-            return Err(Error::permanent(format!("the service of the local hosts (process {pid}) does not end")));
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
-}
-
-/// By its command line, as hosts are found.
-fn find_process(spec: &Path) -> Result<Option<Pid>> {
-    let wanted = [&b"local"[..], b"serve", b"--spec", spec.as_os_str().as_encoded_bytes()];
-    for entry in fs_err::read_dir("/proc")? {
-        let entry = entry?;
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        // A process may end between the listing and the read.
-        let Ok(line) = fs_err::read(entry.path().join("cmdline")) else { continue };
-        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).skip(1).collect();
-        if words.starts_with(&wanted) {
-            return Ok(Pid::from_raw(pid));
-        }
-    }
-    Ok(None)
+    stop(|| find_service(path), START, "the service of the local hosts")
 }
 
 /// Serves and watches until a signal comes, or this is not the description any more. What it did

@@ -106,7 +106,7 @@ const ANOTHER_CALL: Duration = Duration::from_mins(2);
 impl HostSpec {
     /// Reads a spec.
     pub fn read(path: &Path) -> Result<Self> {
-        read(path)
+        read(path, &fields())
     }
 
     /// Its limits as one text, by which Terraform sees that they changed; empty without any.
@@ -133,13 +133,14 @@ impl HostSpec {
 impl NetworkSpec {
     /// Reads a spec.
     pub fn read(path: &Path) -> Result<Self> {
-        read(path)
+        read(path, &fields())
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
+/// Any of the local target's descriptions, whose texts have these formats.
+pub(super) fn read<T: serde::de::DeserializeOwned>(path: &Path, fields: &Fields) -> Result<T> {
     let text = input::read_text(path, input::DOCUMENT)?;
-    document::require_formats(&fields(), &path.display().to_string(), &text)?;
+    document::require_formats(fields, &path.display().to_string(), &text)?;
     serde_json::from_str(&text).context(format!("{} is not what `turnup provision` writes", path.display()))
 }
 

@@ -15,7 +15,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
 use crate::failpoint;
 
-use super::leader::find_leader;
+use super::process::find_leader;
 use super::spec::{HostSpec, VolumeSpec};
 
 /// Sparse: what nothing was written to takes no room. etcd keeps at most 8 GiB.
