@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 
 use super::dns_provider::DnsProvider;
 use super::{Cloud, Target, refused};
@@ -270,6 +271,18 @@ impl Spec {
     #[must_use]
     pub fn node_name_prefix(&self, group: &str) -> Option<String> {
         self.groups.contains_key(group).then(|| self.own.settings.node_name_prefix(group))?
+    }
+
+    /// What the machines of a group are made of, as far as settings say it: with another value other
+    /// machines are needed.
+    pub(crate) fn machine_of(&self, group: &str) -> Result<serde_json::Value> {
+        let own = self.own.settings.variable().context("the variables of the module")?;
+        let fields = self.cloud().machine_fields().iter().map(|field| &own[*field]);
+        let of_group = self.groups.get(group).map(|group| {
+            let CloudGroup { machine_type, image, disk_gb, disk_type, spot, public_address, .. } = group;
+            json!([machine_type, image, disk_gb, disk_type, spot, public_address])
+        });
+        Ok(json!([self.ipv6, of_group, fields.collect::<Vec<_>>()]))
     }
 
     /// The keys of the variable `user_data`: the control plane and each group.

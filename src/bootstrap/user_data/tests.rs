@@ -465,3 +465,8 @@ fn a_host_gets_turnup_by_whatever_it_has_and_no_server_fills_its_disk() {
     }
     assert!(tried > 0, "neither curl nor wget nor python3 is here");
 }
+
+/// What a host of this group of workers is told, before its template has an id.
+pub(in crate::bootstrap) fn boot_of_worker(cluster: &Cluster, artifacts: &ResolvedArtifacts, name: &str) -> BootConfig {
+    boot_of(cluster, artifacts, &image_facts(), &group(name, Role::Worker), "authority", None).unwrap()
+}
