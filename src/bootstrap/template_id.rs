@@ -68,7 +68,6 @@ mod tests {
         let base = [
             ("phase1.cloud_provider", "gce"),
             ("phase1.gce.project", "p-123456"),
-            ("phase1.gce.zone", "europe-west1-b"),
             ("phase1.user_data.artifacts_url", "https://artifacts.example.com"),
         ];
         let dir = tempfile::tempdir().unwrap();
@@ -96,7 +95,7 @@ mod tests {
             ("phase1.tags", "team=shop"),
             ("phase2.update.max_unavailable", "3"),
             ("phase2.update.pause", "1m"),
-            ("phase1.gce.zones", "europe-west1-b,europe-west1-c"),
+            ("phase1.gce.zones", "us-central1-b,us-central1-c"),
         ] {
             assert_eq!(id(&[same]), usual, "{same:?}");
         }

@@ -170,6 +170,14 @@ pub struct CloudGroup {
     pub(crate) spot: bool,
     pub(crate) public_address: bool,
     pub(crate) tags: BTreeMap<String, String>,
+    /// Where the cloud itself rolls a change out: so many hosts at a time, and so many in advance.
+    #[serde(flatten)]
+    pub(crate) rollout: Option<CloudRollout>,
+}
+
+/// How many hosts a cloud replaces at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CloudRollout {
     pub(crate) max_unavailable: u32,
     pub(crate) max_surge: u32,
 }
@@ -294,7 +302,7 @@ impl Spec {
         let name = settings.get("phase1.cluster_name")?;
         let (defaults, mut own) = cloud.read(settings)?;
         let control_plane = control_plane(settings, &name, &defaults)?;
-        let groups = groups(settings, &defaults)?;
+        let groups = groups(cloud, settings, &defaults)?;
         own.name_all(&name, &control_plane, &groups);
         let spec = Self {
             networks: Networks {
@@ -438,7 +446,7 @@ fn fit_host(cluster: &str, index: u32) -> String {
     fit(cluster, 63 - end.len()) + &end
 }
 
-fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, CloudGroup>> {
+fn groups(cloud: &dyn Cloud, settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, CloudGroup>> {
     let mut asked: Vec<Asked> = settings.get_records("phase1.node_groups")?;
     // Clouds find the control plane's machines and give them rights by names that begin so.
     if let Some(group) = asked.iter().find(|group| group.name.starts_with(CONTROL_PLANE)) {
@@ -453,8 +461,13 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, C
                 .context("the group of all workers")?,
         ];
     }
-    let surge: u32 = settings.get_number("phase2.update.max_surge")?;
-    let unavailable: u32 = settings.get_number("phase2.update.max_unavailable")?;
+    // Elsewhere turnup renews the hosts itself.
+    let usual = if cloud.replaces_ended_machines() {
+        None
+    } else {
+        let max_surge = settings.get_number("phase2.update.max_surge")?;
+        Some(CloudRollout { max_unavailable: settings.get_number("phase2.update.max_unavailable")?, max_surge })
+    };
     let group = |one: Asked| {
         let group = CloudGroup {
             role: Role::Worker,
@@ -471,8 +484,10 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, C
             spot: one.spot,
             public_address: one.public_address.unwrap_or(defaults.public_address),
             tags: one.tags,
-            max_unavailable: one.max_unavailable.unwrap_or(unavailable),
-            max_surge: one.max_surge.unwrap_or(surge),
+            rollout: usual.map(|usual| CloudRollout {
+                max_unavailable: one.max_unavailable.unwrap_or(usual.max_unavailable),
+                max_surge: one.max_surge.unwrap_or(usual.max_surge),
+            }),
         };
         (one.name, group)
     };

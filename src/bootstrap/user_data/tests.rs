@@ -141,6 +141,9 @@ fn readable(cluster: &Cluster, form: UserDataFormat, group: &Group) -> String {
         };
         shown += &format!("\n--- {path}\n{content}");
     }
+    // It follows from all the rest, turnup itself and the authority included.
+    let template = shown.split_once("turnup.dev/template=").map(|(_, rest)| rest[..12].to_owned());
+    let shown = template.map_or_else(|| shown.clone(), |template| shown.replace(&template, "TEMPLATE"));
     let authority = Pki::new(&cluster.store).text("ca", "crt").unwrap();
     let shown = shown.replace(&STANDARD.encode(&authority), "AUTHORITY");
     let shown = shown.replace(&authority.replace('\n', "\\n"), "AUTHORITY");
