@@ -64,20 +64,13 @@ impl RenewGroups {
 
     /// What would be renewed, as a plan says it.
     fn changes(&self, kubectl: &Kubectl) -> Result<Vec<Change>> {
+        let is_drained = self.0.cluster.settings.update.drain_timeout.is_some();
         let mut changes = Vec::new();
         for (group, template) in self.templates()? {
             let nodes = list(kubectl, &group.name)?;
             let at_once = self.max_unavailable(&group.name);
-            for node in find_outdated(&nodes, &template) {
-                let drained =
-                    if self.0.cluster.settings.update.drain_timeout.is_some() { "drained" } else { "cordoned" };
-                let lines = vec![
-                    format!("of the group {}: {drained} first, at most {at_once} at a time", group.name),
-                    format!("-template {}", node.template.as_deref().unwrap_or("of an older turnup")),
-                    format!("+template {template}"),
-                ];
-                changes.push(Change::new(Verb::Replace, "host", &node.name).with_lines(lines));
-            }
+            let outdated = find_outdated(&nodes, &template).into_iter();
+            changes.extend(outdated.map(|node| describe(&group.name, node, &template, is_drained, at_once)));
         }
         Ok(changes)
     }
@@ -134,7 +127,9 @@ impl Action for RenewGroups {
                 begun: BTreeMap::new(),
                 fresh: None,
                 leases: BTreeMap::new(),
-                progress: (Vec::new(), Instant::now()),
+                told: Vec::new(),
+                answered: Instant::now(),
+                acted: Instant::now(),
                 ended: None,
             };
             // Each host has a time of its own: that of a step would be too short for a large group.
@@ -169,8 +164,12 @@ struct GroupRun<'a> {
     fresh: Option<BTreeSet<String>>,
     /// The last renewal of the lease of each that is to end, and since when it is the last one.
     leases: BTreeMap<String, (String, Instant)>,
-    /// What is waited for, and since when.
-    progress: (Vec<String>, Instant),
+    /// What is waited for, as it was said last.
+    told: Vec<String>,
+    /// When the API answered last.
+    answered: Instant,
+    /// When this run changed something last.
+    acted: Instant,
     /// When the last host came to its end.
     ended: Option<Instant>,
 }
@@ -180,9 +179,12 @@ impl GroupRun<'_> {
     fn advance(&mut self) -> Result<bool> {
         let looked = self.look();
         let (nodes, decided) = match looked {
-            Ok(looked) => looked,
+            Ok(looked) => {
+                self.answered = Instant::now();
+                looked
+            }
             // The API server may be the one of a control plane that loses its leader just now.
-            Err(error) if error.class() == Class::Transient && self.progress.1.elapsed() < ENDS_WITHIN => {
+            Err(error) if error.class() == Class::Transient && self.answered.elapsed() < ENDS_WITHIN => {
                 self.cx.sleep(LOOK)?;
                 return Ok(true);
             }
@@ -210,8 +212,12 @@ impl GroupRun<'_> {
                     self.cx.progress(format!("uncordoned {name}: it is of the template that is wanted"));
                 }
             }
-            RenewalStep::Wait(why) => self.wait(&nodes, why)?,
+            RenewalStep::Wait(why) => {
+                self.wait(&nodes, why)?;
+                return Ok(true);
+            }
         }
+        self.acted = Instant::now();
         Ok(true)
     }
 
@@ -271,49 +277,92 @@ impl GroupRun<'_> {
         }
         kubectl.patch_node(name, &json!({"metadata": {"annotations": {RETIRE: node.boot_id}}}))?;
         self.begun.insert(name.to_owned(), Instant::now());
-        self.progress = (Vec::new(), Instant::now());
         Ok(())
     }
 
     fn wait(&mut self, nodes: &[GroupMember], why: Vec<String>) -> Result<()> {
-        if why != self.progress.0 {
+        if why != self.told {
             self.cx.progress(format!("{}: {}", self.group.name, why.join("; ")));
-            self.progress = (why, Instant::now());
+            self.told = why;
         }
         self.ended = Some(Instant::now());
-        let since = self.progress.1.elapsed();
+        let since = self.acted.elapsed();
         // A kubelet that is silent says nothing more, also before its lease has been so for long enough.
         let alive = nodes.iter().find(|node| node.is_retired && node.speaks());
         if let Some(node) = alive.filter(|_| since > ENDS_WITHIN) {
-            return Err(self.does_not_end(node));
+            return Err(does_not_end(&self.group.name, node));
         }
         let limit = self.step.0.cluster.settings.limits.host_timeout;
         if since > limit {
-            return Err(self.does_not_come(limit));
+            return Err(does_not_come(&self.group.name, self.template, limit, &self.told));
         }
         self.cx.sleep(LOOK)
     }
+}
 
-    fn does_not_end(&self, node: &GroupMember) -> Error {
-        let name = &node.name;
-        let minutes = ENDS_WITHIN.as_secs() / 60;
-        let error = Error::precondition(format!("the machine of {name} has not ended within {minutes} minutes"))
-            .evidence(format!("group {}: the node is drained and cordoned; no other host is touched", self.group.name));
-        let error = if node.template.is_none() {
-            error.evidence(format!("it has no label {TEMPLATE}: its agent is of a turnup before this one"))
-        } else {
-            error.evidence("its agent asks every 20 seconds: journalctl -u turnup-agent (on the host)")
-        };
-        error.hint(format!("end the machine of {name} where it was made (docs/day-by-day.md), then: turnup up"))
+fn does_not_end(group: &str, node: &GroupMember) -> Error {
+    let (name, minutes) = (&node.name, ENDS_WITHIN.as_secs() / 60);
+    let why = if node.template.is_none() {
+        format!("it has no label {TEMPLATE}: its agent is of a turnup before this one")
+    } else {
+        "its agent asks every 20 seconds: journalctl -u turnup-agent (on the host)".to_owned()
+    };
+    Error::precondition(format!("the machine of {name} has not ended within {minutes} minutes"))
+        .evidence(format!("group {group}: {name} is drained and cordoned; no other host is touched"))
+        .evidence(why)
+        .hint(format!("end the machine of {name} where it was made (docs/day-by-day.md#node-groups), then: turnup up"))
+}
+
+fn does_not_come(group: &str, template: &str, limit: Duration, reasons: &[String]) -> Error {
+    let message = format!("no new host of the group {group} became Ready within {limit:?}; no other host is touched");
+    let error = reasons.iter().take(8).fold(Error::precondition(message), Error::evidence);
+    error.evidence(format!("new hosts are of the template {template}")).hint(
+        "look at the console of the new machine, or on it: journalctl -u turnup-node -u kubelet; correct the configuration, end that machine, then: turnup up",
+    )
+}
+
+/// What a plan says of one host.
+fn describe(group: &str, node: &GroupMember, template: &str, is_drained: bool, at_once: usize) -> Change {
+    let drained = if is_drained { "drained" } else { "cordoned" };
+    let lines = vec![
+        format!("of the group {group}: {drained} first, at most {at_once} at a time"),
+        format!("-template {}", node.template.as_deref().unwrap_or("of an older turnup")),
+        format!("+template {template}"),
+    ];
+    Change::new(Verb::Replace, "host", &node.name).with_lines(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bootstrap::renewal::NodeHealth;
+
+    fn member(template: Option<&str>) -> GroupMember {
+        GroupMember {
+            name: "web-1".into(),
+            template: template.map(str::to_owned),
+            boot_id: "b".into(),
+            health: NodeHealth::Ready,
+            is_cordoned: true,
+            is_retired: true,
+        }
     }
 
-    fn does_not_come(&self, limit: Duration) -> Error {
-        let group = &self.group.name;
-        let message =
-            format!("no new host of the group {group} became Ready within {limit:?}; no other host is touched");
-        let error = self.progress.0.iter().take(8).fold(Error::precondition(message), Error::evidence);
-        error
-            .evidence(format!("new hosts are of the template {}", self.template))
-            .hint("look at the console of the new machine, or on it: journalctl -u turnup-node -u kubelet; correct the configuration, end that machine, then: turnup up")
+    #[test]
+    fn what_stops_a_renewal_says_what_is_touched_and_how_to_go_on() {
+        let reasons = ["web-4 is not Ready", "1 of 3 hosts are away"].map(str::to_owned);
+        let errors = [
+            does_not_end("web", &member(Some("aaaaaaaaaaaa"))),
+            does_not_end("web", &member(None)),
+            does_not_come("web", "bbbbbbbbbbbb", Duration::from_mins(15), &reasons),
+        ];
+        insta::assert_snapshot!(errors.map(|error| error.render()).join("\n\n"));
+    }
+
+    #[test]
+    fn a_plan_names_each_host_and_how_it_goes() {
+        let change = describe("web", &member(None), "bbbbbbbbbbbb", true, 2);
+        let told = ["of the group web: drained first, at most 2 at a time", "-template of an older turnup", "+template bbbbbbbbbbbb"];
+        assert_eq!((change.to_string().as_str(), change.lines.as_slice()), ("replace host web-1", &told.map(str::to_owned)[..]));
     }
 }

@@ -1,8 +1,9 @@
 //! The template id of a node group: a short digest of all that makes its hosts what they are, which
 //! each of them has as a label of its Node. A host with another one is of another configuration.
 //!
-//! Whatever may change while a machine stays is no part of it: join tokens, the address of the API
-//! server, the place that artifacts are fetched from, sizes, zones and tags. Pure: it asks nothing.
+//! Whatever may change while a machine stays is no part of it: join tokens, the place that artifacts
+//! are fetched from, sizes, zones and tags. The address of the API server is not known yet; the
+//! settings that decide it are. Pure: it asks nothing.
 
 use serde_json::json;
 
@@ -50,7 +51,9 @@ fn digest(
     told["artifacts_url"] = json!(null);
     let parts: Vec<_> = parts.iter().map(|(part, bytes)| json!([format!("{:?}", part.kind), bytes])).collect();
     let machine = cluster.settings.cloud.as_ref().map(|spec| spec.machine_of(&boot.group)).transpose()?;
-    let all = json!([told, cluster.version(), user, keys, parts, machine]);
+    // On this machine several API servers have a load balancer with an address of its own.
+    let balanced = (machine.is_none() && cluster.settings.control_planes > 1).then_some(true);
+    let all = json!([told, cluster.version(), user, keys, parts, machine, balanced]);
     let digest = unknown::digest(&all.to_string());
     Ok(if unknown::is_in(&digest) { digest } else { digest[..LENGTH].to_owned() })
 }
@@ -104,6 +107,7 @@ mod tests {
             ("phase1.gce.os_image", "projects/debian-cloud/global/images/family/debian-13"),
             ("phase1.gce.disk_gb", "77"),
             ("phase1.gce.shielded_vm", "n"),
+            ("phase1.api.exposure", "load-balancer"),
             ("phase2.node_labels", "example.com/tier=a"),
         ] {
             assert_ne!(id(&[other]), usual, "{other:?}");

@@ -281,8 +281,8 @@ impl Spec {
         self.groups.contains_key(group).then(|| self.own.settings.node_name_prefix(group))?
     }
 
-    /// What the machines of a group are made of, as far as settings say it: with another value other
-    /// machines are needed.
+    /// What the machines of a group are made of and told for their whole life, as far as settings say
+    /// it: with another value other machines are needed.
     pub(crate) fn machine_of(&self, group: &str) -> Result<serde_json::Value> {
         let own = self.own.settings.variable().context("the variables of the module")?;
         let fields = self.cloud().machine_fields().iter().map(|field| &own[*field]);
@@ -290,7 +290,11 @@ impl Spec {
             let CloudGroup { machine_type, image, disk_gb, disk_type, spot, public_address, .. } = group;
             json!([machine_type, image, disk_gb, disk_type, spot, public_address])
         });
-        Ok(json!([self.ipv6, of_group, fields.collect::<Vec<_>>()]))
+        // Hosts are told once where the API server is.
+        let Api { port, exposure, host, external, static_address, internal_load_balancer, .. } = &self.api;
+        let by_name = (*exposure == Exposure::Dns).then_some(self.control_plane.len() > 1);
+        let api = json!([port, exposure, host, external, static_address, internal_load_balancer, by_name]);
+        Ok(json!([self.ipv6, of_group, api, fields.collect::<Vec<_>>()]))
     }
 
     /// The keys of the variable `user_data`: the control plane and each group.

@@ -121,5 +121,7 @@ mod tests {
             assert_eq!(Target::of(name).name(), name);
         }
         assert!(Target::of("openstack").is_custom());
+        let renewed = Target::all().filter(|target| target.replaces_ended_machines()).map(Target::name);
+        assert_eq!(renewed.collect::<Vec<_>>(), ["local", "gce", "aws"]);
     }
 }

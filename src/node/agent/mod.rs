@@ -424,6 +424,21 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_that_is_told_to_end_is_powered_off_as_soon_as_nothing_works_on_it() {
+        let failed = Err(Error::transient("systemctl failed"));
+        let mut host = FakeHost { powered_off: vec![Ok(false), failed, Ok(true)], ..FakeHost::default() };
+        let (status, attempts, mut out) = (AgentStatus::default(), Attempts::default(), Vec::new());
+        let mut agent = Agent { host: &mut host, status, attempts, going: 0, counts: Counts::default(), out: &mut out };
+        while agent.host.is_to_end() {
+            agent.retire().unwrap();
+        }
+        assert_eq!(host.done, ["power off"; 3]);
+        let told = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = told.lines().filter(|line| !line.starts_with("its Node says")).collect();
+        assert_eq!(lines, ["not yet: turnup works on it", "it cannot be powered off: systemctl failed", "powering off"]);
+    }
+
+    #[test]
     fn the_lock_is_released_after_every_look_whatever_came_of_it() {
         let failed = || Error::permanent("ca.key was not sent");
         let seen = vec![Ok(Observation::Busy), Err(failed()), Ok(lost("file /etc/ca.key is missing"))];
