@@ -8,13 +8,17 @@ use crate::document::Document as _;
 use crate::error::{Class, Error, Result};
 use crate::input;
 use crate::inventory::{Host, Inventory};
-use crate::node::dns::{self as node_dns, ApiName, DnsConfig, EtcdAccess, TsigKey};
+use crate::node::dns::{self as node_dns, ApiName, DnsConfig, HttpsEndpoint, TsigKey};
 use crate::node::layout;
 use crate::parallel::{self, HOSTS};
 
 use super::backup_words::cluster_id;
 use super::host_connection::HostConnection;
 
+/// The name of the certificate with which hosts ask the API server, below `pki/`.
+pub(super) const NAME: &str = "dns";
+/// Who they are to the API; `rbac.yaml` says what they may.
+pub(super) const USER: &str = "turnup:dns";
 /// The algorithm where a key of BIND's names none; `tsig-keygen` always does.
 const USUAL_ALGORITHM: &str = "hmac-sha256";
 
@@ -34,7 +38,14 @@ pub(super) fn config(cluster: &Cluster, inventory: &Inventory) -> Result<Option<
         owner: format!("turnup cluster={} id={}", cluster.settings.name, &id[..id.len().min(16)]),
         names: vec![ApiName { name: external, is_external: true }, ApiName { name: internal, is_external: false }],
         external: outside.collect(),
-        etcd: EtcdAccess {
+        api: Some(HttpsEndpoint {
+            endpoint: format!("https://127.0.0.1:{}", cluster.settings.api_port),
+            authority: layout::CA.into(),
+            certificate: layout::DNS_CERTIFICATE.into(),
+            key: layout::DNS_KEY.into(),
+        }),
+        annotations: settings.annotations,
+        etcd: HttpsEndpoint {
             endpoint: layout::ETCD_ENDPOINT.into(),
             authority: layout::ETCD_AUTHORITY.into(),
             certificate: layout::ETCD_CERTIFICATE.into(),
@@ -63,10 +74,22 @@ pub fn remove_names(cluster: &Cluster) -> Result<BTreeSet<String>> {
     if stopped.iter().flatten().any(|connection| connection.remove_dns_names().is_ok()) {
         return Ok(BTreeSet::new());
     }
-    let removed = config(cluster, &inventory)
-        .and_then(|config| config.map_or(Ok(()), |config| node_dns::remove(&config, &mut std::io::sink())));
+    remove_from_here(cluster, &inventory, settings)
+}
+
+/// The names of the API server go; those of annotations are known to the cluster alone.
+fn remove_from_here(cluster: &Cluster, inventory: &Inventory, settings: &DnsSettings) -> Result<BTreeSet<String>> {
+    let removed = config(cluster, inventory).and_then(|config| {
+        let Some(config) = config else { return Ok(String::new()) };
+        node_dns::remove(&DnsConfig { api: None, ..config.clone() }, &mut std::io::sink())?;
+        Ok(config.owner)
+    });
     match removed {
-        Ok(()) => Ok(BTreeSet::new()),
+        Ok(owner) if settings.annotations => Ok(BTreeSet::from([format!(
+            "names in the zone {} that annotations asked for: each has a TXT record \"{owner}\"",
+            settings.zone
+        )])),
+        Ok(_) => Ok(BTreeSet::new()),
         Err(error) if error.class() == Class::Interrupted => Err(error),
         Err(error) => {
             let line =

@@ -100,6 +100,9 @@ impl NodeConfigs<'_> {
             Leaf::client("scheduler", cluster, "system:kube-scheduler", None),
         ];
         leaves.push(Leaf::client(healthcheck::NAME, cluster, healthcheck::USER, None));
+        if self.cluster.settings.dns.is_some() {
+            leaves.push(Leaf::client(dns::NAME, cluster, dns::USER, None));
+        }
         if groups::has_node_groups(self.cluster)? {
             leaves.push(Leaf::client(csr_approver::NAME, cluster, csr_approver::USER, None));
         }
@@ -315,6 +318,8 @@ impl NodeConfigs<'_> {
         if let Some(config) = dns::config(self.cluster, self.inventory)? {
             let text = document::render(layout::DNS, &config)?;
             files.secret(layout::DNS, "dns", text, 0);
+            files.public(layout::DNS_CERTIFICATE, &format!("{}.crt", dns::NAME))?;
+            files.key(layout::DNS_KEY, &format!("{}.key", dns::NAME), 0)?;
         }
         Ok(())
     }

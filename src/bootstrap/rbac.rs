@@ -14,13 +14,14 @@ use super::credentials::kubectl_above_rbac;
 use super::node_context::NodeContext;
 use super::{cloud_resources, groups, teardown_policy};
 
-/// Four that stand for all of the manifest: of administrators, of hosts that join, of the CSR
-/// approver, and of the health check.
-const BINDINGS: [&str; 4] = [
+/// Those that stand for all of the manifest: of administrators, of hosts that join, of the CSR
+/// approver, of the health check, and of what keeps names in a DNS zone.
+const BINDINGS: [&str; 5] = [
     "clusterrolebinding/turnup:cluster-admins",
     "clusterrolebinding/turnup:node-bootstrapper",
     "clusterrolebinding/turnup:csr-approver",
     "clusterrolebinding/turnup:healthcheck",
+    "clusterrolebinding/turnup:dns",
 ];
 /// What earlier versions of turnup made. The first one let the API sign whatever the bearer of a
 /// token asked for.

@@ -145,6 +145,7 @@ fn hosts_are_told_of_the_dns_zone_what_the_settings_say() {
         ("phase2.dns.ttl", "7", "ttl", json!(7)),
         ("phase2.dns.domain", "k8s.example.com", "names", names("k8s.example.com")),
         ("phase2.dns.key_file", "other.key", "key", key("Yg==")),
+        ("phase2.dns.annotations", "y", "annotations", json!(true)),
     ];
     each_reaches_its_field(told, &cases);
     assert_eq!(told(&[("phase2.dns.zone", "example.org")])["zone"], "example.org");

@@ -14,6 +14,7 @@ pub struct DnsSettings {
     pub domain: String,
     pub key_file: String,
     pub ttl: u32,
+    pub annotations: bool,
 }
 
 impl DnsSettings {
@@ -38,6 +39,7 @@ impl DnsSettings {
             zone,
             key_file: settings.get(Self::KEY_FILE)?,
             ttl: settings.get_number("phase2.dns.ttl")?,
+            annotations: settings.get_bool("phase2.dns.annotations")?,
         }))
     }
 
@@ -55,7 +57,7 @@ mod tests {
     use crate::cluster::tests::assert_reads;
     use crate::config::TreeSource;
 
-    const CHANGES: [(&str, &str); 7] = [
+    const CHANGES: [(&str, &str); 8] = [
         ("phase1.cluster_name", "prod"),
         ("phase2.dns.server", "ns1.example.com"),
         ("phase2.dns.port", "5353"),
@@ -63,6 +65,7 @@ mod tests {
         ("phase2.dns.domain", "k8s.example.com"),
         ("phase2.dns.key_file", "dns.key"),
         ("phase2.dns.ttl", "7"),
+        ("phase2.dns.annotations", "y"),
     ];
 
     #[test]
@@ -74,6 +77,7 @@ mod tests {
             domain: "k8s.example.com".into(),
             key_file: "dns.key".into(),
             ttl: 7,
+            annotations: true,
         };
         assert_eq!(expected.api_names(), ["api.k8s.example.com", "api.internal.k8s.example.com"]);
         assert_reads(DnsSettings::read, &None, &CHANGES, &Some(expected));

@@ -120,6 +120,11 @@ pub(crate) const HEALTHCHECK_CERTIFICATE: &str = "/etc/kubernetes/healthcheck/cl
 /// Its key.
 pub(crate) const HEALTHCHECK_KEY: &str = "/etc/kubernetes/healthcheck/client.key";
 
+/// What the names of the API server in DNS are kept with, beside [`DNS`].
+pub(crate) const DNS_CERTIFICATE: &str = "/etc/kubernetes/dns/client.crt";
+/// Its key.
+pub(crate) const DNS_KEY: &str = "/etc/kubernetes/dns/client.key";
+
 /// The manifest of a static pod.
 #[must_use]
 pub(crate) fn manifest(pod: &str) -> String {

@@ -25,12 +25,13 @@ use super::certificates::{Certificate, CertificateLife, HERE, describe, files_he
 pub(crate) const SCHEMA: &str = "turnup.certificates/1";
 
 /// What shows or uses the certificate, by its file below `pki/`.
-const OWNERS: [(&str, &str); 9] = [
+const OWNERS: [(&str, &str); 10] = [
     ("admin", "administrator"),
     ("apiserver-etcd-client", "kube-apiserver, client of etcd"),
     ("apiserver-kubelet-client", "kube-apiserver, client of kubelets"),
     ("controller-manager", "kube-controller-manager"),
     ("csr-approver", "CSR approver"),
+    ("dns", "writer of DNS names"),
     ("front-proxy-client", "kube-apiserver, client of extension API servers"),
     ("healthcheck", "health check of kube-apiserver"),
     ("scheduler", "kube-scheduler"),

@@ -41,7 +41,7 @@ fn answer(etcd: &Etcd, path: &str) -> (&'static str, Value) {
 }
 
 /// A writer with its files and the etcd beside it.
-struct Writer {
+pub(crate) struct Writer {
     etcd: Arc<Mutex<Etcd>>,
     dir: tempfile::TempDir,
     child: Option<Child>,
@@ -54,7 +54,7 @@ impl Drop for Writer {
 }
 
 impl Writer {
-    fn start(server: &DnsServer, change: impl FnOnce(&mut Value)) -> Self {
+    pub(crate) fn start(server: &DnsServer, change: impl FnOnce(&mut Value)) -> Self {
         let etcd = Arc::new(Mutex::new(Etcd { is_leader: true, ..Etcd::default() }));
         let shared = Arc::clone(&etcd);
         let url = http_server::serve(http_server::LOOPBACK, move |request, stream| {
@@ -70,13 +70,13 @@ impl Writer {
         writer
     }
 
-    fn start_again(&mut self) {
+    pub(crate) fn start_again(&mut self) {
         let log = fs_err::OpenOptions::new().create(true).append(true).open(self.dir.path().join("log")).unwrap();
         let mut command = turnup(self.dir.path(), &[]);
         self.child = Some(command.stdout(log.into_file()).stdin(Stdio::null()).spawn().unwrap());
     }
 
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().ok();
             child.wait().ok();
@@ -87,12 +87,27 @@ impl Writer {
         change(&mut self.etcd.lock().unwrap());
     }
 
-    fn log(&self) -> String {
+    /// Whether the member of etcd beside it leads.
+    pub(crate) fn lead(&self, is_leader: bool) {
+        self.set(|etcd| etcd.is_leader = is_leader);
+    }
+
+    /// What it is told changes; it is started again.
+    pub(crate) fn reconfigure(&mut self, change: impl FnOnce(&mut Value)) {
+        self.stop();
+        let file = self.dir.path().join("dns.json");
+        let mut document: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
+        change(&mut document);
+        write_config(&file, &document);
+        self.start_again();
+    }
+
+    pub(crate) fn log(&self) -> String {
         fs_err::read_to_string(self.dir.path().join("log")).unwrap()
     }
 
     #[track_caller]
-    fn wait_for(&self, what: &str, mut holds: impl FnMut() -> bool) {
+    pub(crate) fn wait_for(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let since = Instant::now();
         while !holds() {
             assert!(since.elapsed() < TIMEOUT, "{what}: {}", self.log());
@@ -101,12 +116,12 @@ impl Writer {
     }
 
     #[track_caller]
-    fn wait_for_addresses(&self, server: &DnsServer, name: &str, expected: &[&str]) {
+    pub(crate) fn wait_for_addresses(&self, server: &DnsServer, name: &str, expected: &[&str]) {
         self.wait_for(&format!("{name}: {expected:?}"), || server.dig(name, "A") == expected);
     }
 
     #[track_caller]
-    fn wait_for_line(&self, text: &str) {
+    pub(crate) fn wait_for_line(&self, text: &str) {
         self.wait_for(text, || self.log().contains(text));
     }
 }
@@ -117,12 +132,12 @@ fn turnup(dir: &Path, words: &[&str]) -> Command {
     command
 }
 
-fn remove(writer: &Writer) -> (bool, String) {
+pub(crate) fn remove(writer: &Writer) -> (bool, String) {
     let output = turnup(writer.dir.path(), &["remove"]).output().unwrap();
     (output.status.success(), String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap())
 }
 
-fn server(kind: Kind) -> DnsServer {
+pub(crate) fn server(kind: Kind) -> DnsServer {
     DnsServer::start(kind, Ipv4Addr::LOCALHOST.into())
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "it plays systemd, which starts servers")]
 
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -80,7 +80,16 @@ impl DnsServer {
 
     /// What an independent client reads, sorted.
     pub(crate) fn dig(&self, name: &str, kind: &str) -> Vec<String> {
-        let (server, port) = (format!("@{}", self.address.ip()), self.address.port().to_string());
+        self.dig_at(self.address.ip(), name, kind)
+    }
+
+    /// The same at loopback, where BIND answers as well: its own address may be gone.
+    pub(crate) fn dig_at_loopback(&self, name: &str, kind: &str) -> Vec<String> {
+        self.dig_at(Ipv4Addr::LOCALHOST.into(), name, kind)
+    }
+
+    fn dig_at(&self, address: IpAddr, name: &str, kind: &str) -> Vec<String> {
+        let (server, port) = (format!("@{address}"), self.address.port().to_string());
         let words = [server.as_str(), "-p", &port, "+short", "+tcp", "+tries=1", "+time=5", name, kind];
         let output = Command::new("dig").args(words).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
@@ -94,7 +103,7 @@ impl DnsServer {
         let (dir, ip, port) = (self.dir.path().display(), self.address.ip(), self.address.port());
         match self.kind {
             Kind::Bind => format!(
-                r#"options {{ directory "{dir}"; listen-on port {port} {{ {ip}; }}; listen-on-v6 {{ none; }}; pid-file "{dir}/pid";
+                r#"options {{ directory "{dir}"; listen-on port {port} {{ 127.0.0.1; {ip}; }}; listen-on-v6 {{ none; }}; pid-file "{dir}/pid";
                 session-keyfile "{dir}/session.key"; lock-file none; recursion no; dnssec-validation no; notify no; }};
                 controls {{ }};
                 key "{KEY}" {{ algorithm hmac-sha256; secret "{SECRET}"; }};

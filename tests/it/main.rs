@@ -58,6 +58,7 @@ mod cluster_machines;
 mod cluster_manifests;
 mod cluster_members;
 mod cluster_metrics;
+mod cluster_names;
 mod cluster_orphan;
 mod cluster_places;
 mod cluster_policies;
@@ -89,6 +90,7 @@ mod config_schema;
 mod crash_chain;
 #[cfg(feature = "failpoints")]
 mod crash_picture;
+mod dns_annotations;
 mod dns_names;
 mod dns_support;
 mod documents;

@@ -323,6 +323,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "phase2.dns.domain",
             "phase2.dns.key_file",
             "phase2.dns.ttl",
+            "phase2.dns.annotations",
         ],
     ),
     ("files in `/etc/kubernetes/manifests` of control-plane hosts", &["phase2.host.static_pods"]),

@@ -94,6 +94,7 @@ pub(crate) const OTHERWISE: &[(&str, &[&str])] = &[
             "phase2.dns.domain",
             "phase2.dns.key_file",
             "phase2.dns.ttl",
+            "phase2.dns.annotations",
             "phase2.pki.ca_cert_file",
             "phase2.pki.ca_key_file",
             "phase2.pki.token_lifetime",

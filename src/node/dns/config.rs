@@ -4,13 +4,17 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use ureq::tls::{RootCerts, TlsConfig};
 use zeroize::Zeroizing;
 
 use crate::document::{self, Document, Fields};
 use crate::error::{Error, Result};
 use crate::input;
+
+use super::super::tls;
 
 /// The server, the zone, the names and where the live API servers are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +40,14 @@ pub(crate) struct DnsConfig {
     /// it.
     pub external: BTreeMap<IpAddr, IpAddr>,
     /// The member of etcd beside it.
-    pub etcd: EtcdAccess,
+    pub etcd: HttpsEndpoint,
+    /// The API server beside it, which has the objects with annotations and the list of the names
+    /// that were made for them. None in a file of an older turnup.
+    #[serde(default)]
+    pub api: Option<HttpsEndpoint>,
+    /// Whether annotations ask for names.
+    #[serde(default)]
+    pub annotations: bool,
 }
 
 /// A key of TSIG (RFC 8945).
@@ -67,16 +78,36 @@ pub(crate) struct ApiName {
     pub is_external: bool,
 }
 
-/// How etcd is asked, by its JSON over HTTP.
+/// A server that is asked for JSON, and who its client is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct EtcdAccess {
+pub(crate) struct HttpsEndpoint {
     /// `https://127.0.0.1:2379`.
     pub endpoint: String,
     /// Files in PEM: the authority, the client's certificate and its key. All empty without TLS.
     pub authority: String,
     pub certificate: String,
     pub key: String,
+}
+
+impl HttpsEndpoint {
+    /// A client for some requests: the files are read again for the next one, because certificates
+    /// are renewed. `patience` is for a whole request.
+    pub(super) fn client(&self, patience: Duration) -> Result<ureq::Agent> {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(patience))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None);
+        if self.authority.is_empty() {
+            return Ok(config.build().into());
+        }
+        let authorities = tls::certificates(&input::read(self.authority.as_ref(), input::KEYS)?);
+        let client = tls::client(self.certificate.as_ref(), self.key.as_ref())?;
+        let tls =
+            TlsConfig::builder().root_certs(RootCerts::Specific(authorities.into())).client_cert(Some(client)).build();
+        Ok(config.tls_config(tls).build().into())
+    }
 }
 
 impl Document for DnsConfig {
@@ -99,6 +130,10 @@ impl Document for DnsConfig {
             ("etcd.authority", "empty or host-path"),
             ("etcd.certificate", "empty or host-path"),
             ("etcd.key", "empty or host-path"),
+            ("api.endpoint", "url"),
+            ("api.authority", "empty or host-path"),
+            ("api.certificate", "empty or host-path"),
+            ("api.key", "empty or host-path"),
         ])
     }
 }
@@ -138,6 +173,13 @@ mod tests {
                 "certificate": "/etc/kubernetes/etcd/server.crt",
                 "key": "/etc/kubernetes/etcd/server.key",
             },
+            "api": {
+                "endpoint": "https://127.0.0.1:6443",
+                "authority": "/etc/kubernetes/pki/ca.crt",
+                "certificate": "/etc/kubernetes/dns/client.crt",
+                "key": "/etc/kubernetes/dns/client.key",
+            },
+            "annotations": true,
         }));
     }
 }

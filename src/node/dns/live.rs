@@ -11,13 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::error::{Error, Result};
-use crate::input;
 
-use super::super::tls;
-use super::config::EtcdAccess;
+use super::config::HttpsEndpoint;
 
 /// A member that has lost its leader waits seven seconds before it says so.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,8 +36,8 @@ pub(super) struct LiveServers {
 impl LiveServers {
     /// None where the member does not lead and `is_due` is false: nothing needs them then. An error
     /// where it has no contact to a majority.
-    pub(super) fn read(etcd: &EtcdAccess, is_due: bool) -> Result<Option<Self>> {
-        let agent = agent(etcd)?;
+    pub(super) fn read(etcd: &HttpsEndpoint, is_due: bool) -> Result<Option<Self>> {
+        let agent = etcd.client(PATIENCE)?;
         let status: Status = ask(&agent, etcd, "maintenance/status", &json!({}))?;
         let is_leader = status.leader == status.header.member_id && status.leader != "0";
         if !is_leader && !is_due {
@@ -57,24 +54,7 @@ impl LiveServers {
     }
 }
 
-/// Its certificates are read again each time: they are renewed.
-fn agent(etcd: &EtcdAccess) -> Result<ureq::Agent> {
-    let config = ureq::Agent::config_builder()
-        .timeout_global(Some(PATIENCE))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .proxy(None);
-    if etcd.authority.is_empty() {
-        return Ok(config.build().into());
-    }
-    let authorities = tls::certificates(&input::read(etcd.authority.as_ref(), input::KEYS)?);
-    let client = tls::client(etcd.certificate.as_ref(), etcd.key.as_ref())?;
-    let tls =
-        TlsConfig::builder().root_certs(RootCerts::Specific(authorities.into())).client_cert(Some(client)).build();
-    Ok(config.tls_config(tls).build().into())
-}
-
-fn ask<T: DeserializeOwned>(agent: &ureq::Agent, etcd: &EtcdAccess, what: &str, body: &Value) -> Result<T> {
+fn ask<T: DeserializeOwned>(agent: &ureq::Agent, etcd: &HttpsEndpoint, what: &str, body: &Value) -> Result<T> {
     let away = |why: &dyn std::fmt::Display| Error::transient(format!("etcd does not answer {what}: {why}"));
     let url = format!("{}/v3/{what}", etcd.endpoint);
     let mut answer = agent.post(&url).send(body.to_string().as_bytes()).map_err(|error| away(&error))?;

@@ -1,0 +1,133 @@
+//! The names that annotations ask for: what is made, kept and removed of them, by the host whose
+//! member of etcd leads. What objects ask for is `source`'s part; a name is written like the API
+//! server's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use crate::error::{Class, Result};
+use crate::failpoint;
+
+use super::config::{DnsConfig, HttpsEndpoint};
+use super::name_list::NameList;
+use super::source::{NameSources, Rules, Wanted};
+use super::writer::{DnsWriter, remove_name};
+
+/// When a name is looked at again that is as it should be.
+const LOOK_AGAIN: Duration = Duration::from_mins(5);
+/// About the list in what is told.
+const LIST: &str = "annotations";
+
+/// What this host knows of them while it writes.
+pub(super) struct AnnotatedNames<'a> {
+    config: &'a DnsConfig,
+    api: &'a HttpsEndpoint,
+    sources: Option<NameSources>,
+    list: Option<NameList>,
+    /// Where a name was seen to lead, and when.
+    seen: BTreeMap<String, (BTreeSet<IpAddr>, Instant)>,
+}
+
+impl<'a> AnnotatedNames<'a> {
+    /// None in a configuration of an older turnup.
+    pub(super) fn new(config: &'a DnsConfig) -> Option<Self> {
+        let api = config.api.as_ref()?;
+        Some(Self { config, api, sources: None, list: None, seen: BTreeMap::new() })
+    }
+
+    /// Another host writes.
+    pub(super) fn rest(&mut self) {
+        (self.sources, self.list) = (None, None);
+        self.seen.clear();
+    }
+
+    /// Brings the zone to what objects ask for now.
+    pub(super) fn round(&mut self, writer: &mut DnsWriter<'_>) -> Result<()> {
+        let Some(wanted) = self.find_wanted(writer)? else { return Ok(()) };
+        match self.bring_about(&wanted, writer) {
+            Ok(()) => writer.tell(LIST, "all is as they ask"),
+            Err(error) if error.class() == Class::Interrupted => Err(error),
+            Err(error) => {
+                self.list = None;
+                writer.tell(LIST, error.message())
+            }
+        }
+    }
+
+    /// None while it is not known.
+    fn find_wanted(&mut self, writer: &mut DnsWriter<'_>) -> Result<Option<Wanted>> {
+        if !self.config.annotations {
+            // What was made before they were switched off goes.
+            return Ok(Some(Wanted::default()));
+        }
+        let sources = self.sources.get_or_insert_with(|| NameSources::watch(self.api));
+        for (kind, why) in sources.failures() {
+            writer.tell(kind, &why)?;
+        }
+        let reserved = self.config.names.iter().map(|name| name.name.as_str()).collect();
+        let look_up = |name: &str| sources.look_up(name);
+        let wanted = sources.wanted(&Rules { zone: &self.config.zone, reserved: &reserved, look_up: &look_up });
+        for (object, why) in wanted.iter().flat_map(|wanted| &wanted.refused) {
+            writer.tell(object, why)?;
+        }
+        Ok(wanted)
+    }
+
+    fn bring_about(&mut self, wanted: &Wanted, writer: &mut DnsWriter<'_>) -> Result<()> {
+        let list = match &mut self.list {
+            Some(list) => list,
+            None => self.list.insert(NameList::read(self.api)?),
+        };
+        let asked = wanted.names.keys().chain(&wanted.held);
+        let all: BTreeSet<String> = list.names().iter().chain(asked).cloned().collect();
+        replace(list, self.api, &all)?;
+        for (name, addresses) in &wanted.names {
+            let is_new = |(there, at): &(BTreeSet<IpAddr>, Instant)| there == addresses && at.elapsed() < LOOK_AGAIN;
+            if wanted.held.contains(name) || self.seen.get(name).is_some_and(is_new) {
+                continue;
+            }
+            if tolerate(writer.keep(name, addresses, true), name, writer)? == Some(true) {
+                self.seen.insert(name.clone(), (addresses.clone(), Instant::now()));
+            }
+        }
+        let mut left = list.names().clone();
+        let is_asked = |name: &String| wanted.names.contains_key(name) || wanted.held.contains(name);
+        for name in list.names().iter().filter(|name| !is_asked(name)) {
+            let removed = remove_name(self.config, writer.server, name);
+            if tolerate(removed, name, writer)?.is_some() {
+                writer.tell(name, "removed")?;
+                self.seen.remove(name);
+                left.remove(name);
+            }
+        }
+        replace(list, self.api, &left)
+    }
+}
+
+/// What one name is refused for hinders no other one; a server that is away does.
+fn tolerate<T>(result: Result<T>, name: &str, writer: &mut DnsWriter<'_>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if [Class::Interrupted, Class::Transient].contains(&error.class()) => Err(error),
+        Err(error) => writer.tell(name, error.message()).map(|()| None),
+    }
+}
+
+fn replace(list: &mut NameList, api: &HttpsEndpoint, names: &BTreeSet<String>) -> Result<()> {
+    failpoint::around(format_args!("dns list"), || list.replace(api, names))
+}
+
+/// Removes all names of the list by `remove`, whether annotations ask for them or not.
+pub(super) fn remove_all(
+    config: &DnsConfig,
+    api: &HttpsEndpoint,
+    mut remove: impl FnMut(&str) -> Result<()>,
+) -> Result<()> {
+    let list = match NameList::read(api) {
+        // Where annotations are off, the list is empty but for names of before.
+        Err(_) if !config.annotations => return Ok(()),
+        list => list?,
+    };
+    list.names().iter().try_for_each(|name| remove(name))
+}
