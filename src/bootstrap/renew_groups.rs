@@ -273,7 +273,7 @@ impl GroupRun<'_> {
         let node = GroupMember::read(&kubectl.get(&["node", name])?);
         if node.boot_id.is_empty() {
             let message = format!("the node {name} does not say which boot of its machine it is");
-            return Err(Error::transient(message).hint("turnup status; then: turnup up"));
+            return Err(Error::transient(message).hint("turnup status"));
         }
         kubectl.patch_node(name, &json!({"metadata": {"annotations": {RETIRE: node.boot_id}}}))?;
         self.begun.insert(name.to_owned(), Instant::now());
@@ -310,14 +310,14 @@ fn does_not_end(group: &str, node: &GroupMember) -> Error {
     Error::precondition(format!("the machine of {name} has not ended within {minutes} minutes"))
         .evidence(format!("group {group}: {name} is drained and cordoned; no other host is touched"))
         .evidence(why)
-        .hint(format!("end the machine of {name} where it was made (docs/day-by-day.md#node-groups), then: turnup up"))
+        .hint(format!("end the machine of {name} where it was made (docs/day-by-day.md#node-groups)"))
 }
 
 fn does_not_come(group: &str, template: &str, limit: Duration, reasons: &[String]) -> Error {
     let message = format!("no new host of the group {group} became Ready within {limit:?}; no other host is touched");
     let error = reasons.iter().take(8).fold(Error::precondition(message), Error::evidence);
     error.evidence(format!("new hosts are of the template {template}")).hint(
-        "look at the console of the new machine, or on it: journalctl -u turnup-node -u kubelet; correct the configuration, end that machine, then: turnup up",
+        "look at the console of the new machine, or on it: journalctl -u turnup-node -u kubelet; correct the configuration, end that machine",
     )
 }
 
@@ -362,7 +362,14 @@ mod tests {
     #[test]
     fn a_plan_names_each_host_and_how_it_goes() {
         let change = describe("web", &member(None), "bbbbbbbbbbbb", true, 2);
-        let told = ["of the group web: drained first, at most 2 at a time", "-template of an older turnup", "+template bbbbbbbbbbbb"];
-        assert_eq!((change.to_string().as_str(), change.lines.as_slice()), ("replace host web-1", &told.map(str::to_owned)[..]));
+        let told = [
+            "of the group web: drained first, at most 2 at a time",
+            "-template of an older turnup",
+            "+template bbbbbbbbbbbb",
+        ];
+        assert_eq!(
+            (change.to_string().as_str(), change.lines.as_slice()),
+            ("replace host web-1", &told.map(str::to_owned)[..])
+        );
     }
 }

@@ -195,7 +195,10 @@ fn a_template_that_cannot_work_harms_one_host(site: &Site) {
     configure(site, 60, "900Gi");
     let (done, seen) = watch(site, || site.fails(4, &["up"]));
     assert!(done.err.contains("no new host of the group workers became Ready within"), "{done}");
-    assert!(done.err.contains("no other host is touched") && done.err.contains("then: turnup up"), "{done}");
+    assert!(
+        done.err.contains("no other host is touched") && done.err.contains("end that machine; then: turnup up"),
+        "{done}"
+    );
     assert_eq!((seen.fewest, seen.failed), (COUNT - 1, 0), "{seen:?}");
     let left = workers(site);
     assert_eq!(left.len(), COUNT - 1, "{left:?}");

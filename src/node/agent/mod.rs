@@ -435,7 +435,10 @@ mod tests {
         assert_eq!(host.done, ["power off"; 3]);
         let told = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = told.lines().filter(|line| !line.starts_with("its Node says")).collect();
-        assert_eq!(lines, ["not yet: turnup works on it", "it cannot be powered off: systemctl failed", "powering off"]);
+        assert_eq!(
+            lines,
+            ["not yet: turnup works on it", "it cannot be powered off: systemctl failed", "powering off"]
+        );
     }
 
     #[test]
