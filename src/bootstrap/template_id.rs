@@ -104,7 +104,7 @@ mod tests {
             ("phase2.max_pods", "50"),
             ("phase2.kubernetes_version", "1.35.4"),
             ("phase1.gce.instance_type", "e2-standard-8"),
-            ("phase1.gce.os_image", "projects/debian-cloud/global/images/family/debian-13"),
+            ("phase1.gce.os_image", "projects/p-123456/global/images/own-1"),
             ("phase1.gce.disk_gb", "77"),
             ("phase1.gce.shielded_vm", "n"),
             ("phase1.api.exposure", "load-balancer"),
