@@ -122,6 +122,8 @@ pub(crate) struct Dns {
     pub(crate) zone: String,
     pub(crate) private: bool,
     pub(crate) ttl: u32,
+    /// The id of the zone in which hosts keep names themselves; empty for none.
+    pub(crate) hosts_zone: String,
 }
 
 /// The members of etcd and their volumes.
@@ -500,6 +502,7 @@ fn dns(settings: &Settings) -> Result<Dns> {
         zone: settings.get("phase1.dns.zone")?,
         private: settings.get_bool("phase1.dns.private_zone")?,
         ttl: settings.get_number("phase1.dns.ttl")?,
+        hosts_zone: settings.get("phase2.dns.zone_id")?,
     })
 }
 

@@ -18,6 +18,9 @@ mod digests;
 mod disk;
 pub(crate) mod dns;
 pub(crate) mod down;
+#[cfg(test)]
+#[path = "emulator_tests.rs"]
+mod emulator;
 pub(crate) mod etcd_answers;
 mod etcd_joiner;
 pub(crate) mod etcd_restore;
