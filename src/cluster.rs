@@ -37,7 +37,7 @@ pub use backup::{BackupSettings, BlobSettings, S3Settings};
 pub use catalog::{Addon, Minor};
 pub use control_plane::{ControlPlaneSettings, Oidc, PodSecurity};
 pub use custom::ModuleSettings;
-pub use dns::DnsSettings;
+pub use dns::{DnsAccess, DnsSettings};
 pub use driver::{Backend, DriverSettings, Program};
 pub use firewall::FirewallSettings;
 pub use host_system::HostSystemSettings;

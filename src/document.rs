@@ -210,6 +210,8 @@ fn find_near(said: &str) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod hostile {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use std::collections::BTreeSet;
+
     use serde_json::json;
 
     use super::*;
@@ -222,8 +224,22 @@ pub(crate) mod hostile {
     /// each text with a control character is refused by its place, but at those places whose format
     /// is `content`.
     pub(crate) fn try_every_text<D: Document>(sample: &Value) {
+        try_every_text_of::<D>(std::slice::from_ref(sample));
+    }
+
+    /// The same of a document that has one form or another: the samples have a text at every place
+    /// together.
+    pub(crate) fn try_every_text_of<D: Document>(samples: &[Value]) {
+        let seen: BTreeSet<String> = samples.iter().flat_map(try_texts_of::<D>).collect();
+        let missing: Vec<String> =
+            D::fields().iter().map(|(place, _)| place.to_owned()).filter(|place| !seen.contains(place)).collect();
+        assert!(missing.is_empty(), "not in the sample: {missing:?}");
+    }
+
+    /// The places at which this sample has a text.
+    fn try_texts_of<D: Document>(sample: &Value) -> BTreeSet<String> {
         from_incomplete::<D>("sample", sample).unwrap();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut waiting = vec![(Vec::new(), String::new())];
         while let Some((path, place)) = waiting.pop() {
             let value = path.iter().fold(sample, |value, step| match step {
@@ -259,9 +275,7 @@ pub(crate) mod hostile {
                 _ => {}
             }
         }
-        let missing: Vec<String> =
-            D::fields().iter().map(|(place, _)| place.to_owned()).filter(|place| !seen.contains(place)).collect();
-        assert!(missing.is_empty(), "not in the sample: {missing:?}");
+        seen
     }
 
     /// Whether a place with `*` for the keys of maps is this one, or that of a list or map that

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::{Cluster, DnsSettings, KUBECONFIG};
+use crate::cluster::{Cluster, DnsAccess, DnsSettings, KUBECONFIG};
 use crate::document::Document as _;
 use crate::error::{Class, Error, Result};
 use crate::input;
 use crate::inventory::{Host, Inventory};
-use crate::node::dns::{self as node_dns, ApiName, DnsConfig, HttpsEndpoint, TsigKey};
+use crate::node::dns::{
+    self as node_dns, ApiName, DnsConfig, HostedZone, HttpsEndpoint, TsigKey, UpdateServer, ZoneAccess,
+};
 use crate::node::layout;
 use crate::parallel::{self, HOSTS};
 
@@ -30,11 +32,9 @@ pub(super) fn config(cluster: &Cluster, inventory: &Inventory) -> Result<Option<
     let id = cluster_id(cluster)?;
     Ok(Some(DnsConfig {
         schema: DnsConfig::SCHEMA.into(),
-        server: settings.server.clone(),
-        port: settings.port,
         zone: settings.zone.clone(),
+        access: access(cluster, &settings.access)?,
         ttl: settings.ttl,
-        key: read_key(cluster, settings)?,
         owner: format!("turnup cluster={} id={}", cluster.settings.name, &id[..id.len().min(16)]),
         names: vec![ApiName { name: external, is_external: true }, ApiName { name: internal, is_external: false }],
         external: outside.collect(),
@@ -92,15 +92,25 @@ fn remove_from_here(cluster: &Cluster, inventory: &Inventory, settings: &DnsSett
         Ok(_) => Ok(BTreeSet::new()),
         Err(error) if error.class() == Class::Interrupted => Err(error),
         Err(error) => {
-            let line =
-                |name: String| format!("the name {name} on the DNS server {}: {}", settings.server, error.message());
+            let line = |name: String| format!("the name {name} {}: {}", settings.access.describe(), error.message());
             Ok(settings.api_names().map(line).into())
         }
     }
 }
 
-fn read_key(cluster: &Cluster, settings: &DnsSettings) -> Result<TsigKey> {
-    let (setting, name) = (DnsSettings::KEY_FILE, &settings.key_file);
+fn access(cluster: &Cluster, access: &DnsAccess) -> Result<ZoneAccess> {
+    Ok(match access {
+        DnsAccess::Server { server, port, key_file } => {
+            ZoneAccess::Server(UpdateServer { server: server.clone(), port: *port, key: read_key(cluster, key_file)? })
+        }
+        DnsAccess::Cloud { cloud, zone_id } => {
+            ZoneAccess::Cloud(HostedZone { cloud: (*cloud).to_owned(), id: zone_id.clone() })
+        }
+    })
+}
+
+fn read_key(cluster: &Cluster, name: &str) -> Result<TsigKey> {
+    let setting = DnsSettings::KEY_FILE;
     let text = input::read_text(&cluster.work_dir.join(name), input::KEYS).map_err(|error| {
         Error::config(format!("{setting}: {name} cannot be read")).source(error).hint("turnup config check")
     })?;

@@ -3,8 +3,8 @@
 //! drains the Node, says on it that the machine is to end, and the agent there powers it off; what
 //! makes the group's machines makes the next one, of the template of now.
 //!
-//! What comes next is decided in [`renewal`](super::renewal). A host that does not end, or none that
-//! comes in its place, stops the step: no other one is touched.
+//! What comes next is decided in [`renewal`](super::renewal). A host that does not end, or none
+//! that comes in its place, stops the step: no other one is touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -124,7 +124,7 @@ impl Action for RenewGroups {
                 group,
                 template: &template,
                 before: before.clone(),
-                begun: BTreeMap::new(),
+                retired: BTreeSet::new(),
                 fresh: None,
                 leases: BTreeMap::new(),
                 told: Vec::new(),
@@ -158,8 +158,8 @@ struct GroupRun<'a> {
     group: &'a HostGroup,
     template: &'a str,
     before: BTreeSet<String>,
-    /// The hosts that this run told to end, and when.
-    begun: BTreeMap<String, Instant>,
+    /// The hosts that this run told to end.
+    retired: BTreeSet<String>,
     /// The hosts of the template that were Ready when it began.
     fresh: Option<BTreeSet<String>>,
     /// The last renewal of the lease of each that is to end, and since when it is the last one.
@@ -232,7 +232,7 @@ impl GroupRun<'_> {
         let new: BTreeSet<String> =
             nodes.iter().filter(|node| node.is_new(self.template)).map(|node| node.name.clone()).collect();
         let known = self.fresh.get_or_insert_with(|| new.clone());
-        let pending = self.begun.len().saturating_sub(new.difference(known).count());
+        let pending = self.retired.len().saturating_sub(new.difference(known).count());
         for node in nodes.iter().filter(|node| node.is_retired) {
             let lease = ["lease", &node.name, "--namespace=kube-node-lease", "--ignore-not-found", "--output=json"];
             let text = kubectl.run(&[&["get"], &lease[..]].concat())?;
@@ -243,7 +243,7 @@ impl GroupRun<'_> {
                 *last = (renewed, Instant::now());
             }
         }
-        let ills = if self.begun.is_empty() { BTreeSet::new() } else { self.step.look(self.cx)? };
+        let ills = if self.retired.is_empty() { BTreeSet::new() } else { self.step.look(self.cx)? };
         let ills: Vec<String> = ills.difference(&self.before).cloned().collect();
         let renewal = Renewal {
             template: self.template,
@@ -276,7 +276,7 @@ impl GroupRun<'_> {
             return Err(Error::transient(message).hint("turnup status"));
         }
         kubectl.patch_node(name, &json!({"metadata": {"annotations": {RETIRE: node.boot_id}}}))?;
-        self.begun.insert(name.to_owned(), Instant::now());
+        self.retired.insert(name.to_owned());
         Ok(())
     }
 
@@ -287,7 +287,7 @@ impl GroupRun<'_> {
         }
         self.ended = Some(Instant::now());
         let since = self.acted.elapsed();
-        // A kubelet that is silent says nothing more, also before its lease has been so for long enough.
+        // A kubelet that is silent says nothing more, also before its lease has been so for long.
         let alive = nodes.iter().find(|node| node.is_retired && node.speaks());
         if let Some(node) = alive.filter(|_| since > ENDS_WITHIN) {
             return Err(does_not_end(&self.group.name, node));

@@ -1,8 +1,9 @@
-//! What comes next in the renewal of a node group: hosts of another template than the configuration's
-//! are drained, told to end, and their Nodes deleted once they have ended, so many at a time.
+//! What comes next in the renewal of a node group: hosts of another template than the
+//! configuration's are drained, told to end, and their Nodes deleted once they have ended, so many
+//! at a time.
 //!
-//! Pure functions of what the API says of the group's Nodes and of what this run has begun. What is
-//! on the way is seen from the Nodes themselves, so a run that was killed goes on from there.
+//! Pure functions of what the API says of the group's Nodes and of what this run has started. What
+//! is on the way is seen from the Nodes themselves, so a run that was killed goes on from there.
 
 use std::time::Duration;
 

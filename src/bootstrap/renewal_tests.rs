@@ -60,8 +60,8 @@ fn one_after_another_is_renewed_and_the_next_only_when_the_first_is_back() {
 #[test]
 fn several_at_a_time_go_when_the_first_has_shown_that_the_template_is_good() {
     let two = renewal(2);
-    let begun = ["w1 old ready cordoned retired", "w2 old ready", "w3 old ready"];
-    assert!(matches!(decide(&two, &begun), RenewalStep::Wait(_)), "the first one goes alone");
+    let first = ["w1 old ready cordoned retired", "w2 old ready", "w3 old ready"];
+    assert!(matches!(decide(&two, &first), RenewalStep::Wait(_)), "the first one goes alone");
     assert_eq!(decide(&two, &["w4 new ready", "w2 old ready", "w3 old ready"]), retire("w2"));
     assert_eq!(decide(&two, &["w4 new ready", "w2 old ready cordoned retired", "w3 old ready"]), retire("w3"));
 }
@@ -117,8 +117,8 @@ fn members_are_read_from_nodes() {
     assert!(!bare.is_retired && bare.template.is_none() && bare.speaks());
 }
 
-/// A group of so many hosts whose machines end and come back; each call of `act` may be the last one
-/// of a run.
+/// A group of so many hosts whose machines end and come back; each call of `act` may be the last
+/// one of a run.
 struct World {
     nodes: BTreeMap<String, GroupMember>,
     size: usize,

@@ -124,7 +124,9 @@ fn hosts_are_told_of_the_dns_zone_what_the_settings_say() {
     let base =
         [("phase2.dns.server", "192.0.2.53"), ("phase2.dns.zone", "example.com"), ("phase2.dns.key_file", "dns.key")];
     let told = |changes: &[(&str, &str)]| {
-        let others = base.into_iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
+        let is_cloud = changes.iter().any(|(name, _)| *name == "phase2.dns.provider");
+        let others =
+            base.into_iter().filter(|(name, _)| !is_cloud && changes.iter().all(|(changed, _)| changed != name));
         let cluster = cluster(dir.path(), &others.chain(changes.iter().copied()).collect::<Vec<_>>());
         cluster.store.create_dir("pki").unwrap();
         Pki::of(&cluster).ensure_authority(Authority::Etcd, "kubernetes").unwrap();
@@ -138,17 +140,26 @@ fn hosts_are_told_of_the_dns_zone_what_the_settings_say() {
     assert_eq!(usual["external"], json!({"10.117.0.10": "198.51.100.1"}));
     assert!(usual["owner"].as_str().unwrap().starts_with("turnup cluster=kubernetes id="), "{usual}");
     let key = |secret: &str| json!({"name": "it-key", "algorithm": "hmac-sha256", "secret": secret});
-    assert_eq!(usual["key"], key("YQ=="));
+    let server =
+        |server: &str, port: u16, secret: &str| json!({"server": {"server": server, "port": port, "key": key(secret)}});
+    assert_eq!(usual["access"], server("192.0.2.53", 53, "YQ=="));
     let cases = [
-        ("phase2.dns.server", "ns1.example.com", "server", json!("ns1.example.com")),
-        ("phase2.dns.port", "5353", "port", json!(5353)),
+        ("phase2.dns.server", "ns1.example.com", "access", server("ns1.example.com", 53, "YQ==")),
+        ("phase2.dns.port", "5353", "access", server("192.0.2.53", 5353, "YQ==")),
         ("phase2.dns.ttl", "7", "ttl", json!(7)),
         ("phase2.dns.domain", "k8s.example.com", "names", names("k8s.example.com")),
-        ("phase2.dns.key_file", "other.key", "key", key("Yg==")),
+        ("phase2.dns.key_file", "other.key", "access", server("192.0.2.53", 53, "Yg==")),
         ("phase2.dns.annotations", "y", "annotations", json!(true)),
     ];
     each_reaches_its_field(told, &cases);
     assert_eq!(told(&[("phase2.dns.zone", "example.org")])["zone"], "example.org");
+    let of_cloud = told(&[
+        ("phase1.cloud_provider", "aws"),
+        ("phase2.dns.provider", "route53"),
+        ("phase2.dns.zone", "example.com"),
+        ("phase2.dns.zone_id", "Z0123456789"),
+    ]);
+    assert_eq!(of_cloud["access"], json!({"cloud": {"cloud": "aws", "id": "Z0123456789"}}));
 }
 
 #[test]

@@ -66,6 +66,9 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         parallel: Some(limits.parallel_hosts),
     };
     phase.at_once = Members::count_at_once(&cluster.store, &inventory)?;
+    if renews {
+        phase = phase.with("renew-groups", RenewGroups(step()));
+    }
     Ok(phase
         .with("artifacts", Artifacts(step()))
         .with("pki", Certificates(step()))
@@ -80,7 +83,6 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("wait-groups", WaitForGroups(step()))
         .with("join", Join { node: step(), csrs })
         .with("label-nodes", LabelNodes(step()))
-        .with("renew-groups", RenewGroups(step()))
         .with("delete-nodes", DeleteNodes(step())))
 }
 

@@ -1,9 +1,9 @@
 //! The template id of a node group: a short digest of all that makes its hosts what they are, which
 //! each of them has as a label of its Node. A host with another one is of another configuration.
 //!
-//! Whatever may change while a machine stays is no part of it: join tokens, the place that artifacts
-//! are fetched from, sizes, zones and tags. The address of the API server is not known yet; the
-//! settings that decide it are. Pure: it asks nothing.
+//! Whatever may change while a machine stays is no part of it: join tokens, the place that
+//! artifacts are fetched from, sizes, zones and tags. The address of the API server is not known
+//! yet; the settings that decide it are. Pure: it asks nothing.
 
 use serde_json::json;
 

@@ -75,8 +75,20 @@ impl Bearer {
 
     /// Asks an API that speaks JSON.
     pub(super) fn ask(&self, method: &str, url: &str, body: Option<&Value>) -> Result<HttpAnswer> {
+        self.ask_if(method, url, None, body)
+    }
+
+    /// The same with one header more.
+    pub(super) fn ask_if(
+        &self,
+        method: &str,
+        url: &str,
+        condition: Option<(&str, &str)>,
+        body: Option<&Value>,
+    ) -> Result<HttpAnswer> {
         let authorization = Zeroizing::new(format!("Bearer {}", self.0.as_str()));
-        let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
+        let mut headers = vec![("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
+        headers.extend(condition);
         ask(method, url, &headers, body.map(Value::to_string).as_deref())
     }
 }
@@ -107,12 +119,18 @@ pub(super) const fn class_of(status: u16) -> Class {
     }
 }
 
+/// Whether a status says that rights are missing.
+pub(super) const fn is_refusal(status: u16) -> bool {
+    matches!(status, 401 | 403)
+}
+
 /// The way out: the rights when they are missing, else the volume itself.
 pub(super) fn advise(status: u16, rights: impl Into<String>) -> String {
-    match status {
-        401 | 403 => rights.into(),
-        _ => "is the volume there, in the zone of this machine? If not, correct etcd_volume in the inventory: turnup provision".into(),
+    if is_refusal(status) {
+        return rights.into();
     }
+    "is the volume there, in the zone of this machine? If not, correct etcd_volume in the inventory: turnup provision"
+        .into()
 }
 
 fn send(agent: &ureq::Agent, method: &str, url: &str, headers: Headers<'_>, body: Option<&str>) -> Result<HttpAnswer> {

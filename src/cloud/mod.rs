@@ -1,8 +1,8 @@
 //! The clouds: everything that differs between them, one directory each, behind [`Cloud`].
 //!
 //! Other modules ask a [`Target`] or a [`Cloud`] and never compare its name. A new cloud is a
-//! directory here and its line in [`CLOUDS`]. Nothing here writes a file; only the volumes' APIs
-//! are asked, by the host that attaches one: those of clouds, and that of this machine's own hosts.
+//! directory here and its line in [`CLOUDS`]. Nothing here writes a file. Only APIs for volumes and
+//! for DNS zones are asked, by hosts: those of clouds, and that of this machine's own hosts.
 
 mod aws;
 mod azure;
@@ -17,6 +17,7 @@ mod spec;
 mod target;
 mod volume;
 mod volume_providers;
+mod zone;
 
 use std::fmt;
 use zeroize::Zeroizing;
@@ -29,8 +30,10 @@ pub use local_volume::{LocalVolume, LocalVolumeState, device_of};
 pub(crate) use spec::Exposure;
 pub use spec::{CONTROL_PLANE, CloudGroup, Site, Spec, WORKERS, member_name};
 pub use target::Target;
+pub(crate) use volume::has_form;
 pub use volume::{Endpoints, VolumeApi, VolumeProvider, VolumeState};
 pub use volume_providers::{find_volume_provider, require_volume, require_volume_provider};
+pub use zone::{RecordKind, ZoneApi, ZoneName, ZoneRecords, quote, unquote};
 
 use spec::{CloudSettings, Defaults};
 
@@ -41,6 +44,12 @@ pub static CLOUDS: &[&dyn Cloud] = &[
     &aws::Aws,
     &azure::Azure,
 ];
+
+/// The cloud whose zones this value of `phase1.dns.provider` means.
+#[must_use]
+pub fn find_by_dns(provider: &str) -> Option<&'static dyn Cloud> {
+    CLOUDS.iter().copied().find(|cloud| cloud.dns_provider() == provider)
+}
 
 /// The cloud of this name.
 #[must_use]
@@ -56,6 +65,12 @@ pub trait Cloud: VolumeProvider {
 
     /// The value of `phase1.dns.provider` whose zones its module writes.
     fn dns_provider(&self) -> &'static str;
+
+    /// The forms of a zone's id, as [`VolumeProvider::volume_id_form`] has them.
+    fn zone_id_forms(&self) -> &'static [&'static str];
+
+    /// The API for the records of a zone, with the rights of the host's own identity.
+    fn zone_api(&self, zone_id: &str, endpoints: &Endpoints) -> Result<Box<dyn ZoneApi>>;
 
     /// Whether the zone that its module makes has the cluster's name, not only the domain's.
     fn zone_has_cluster_name(&self) -> bool {
@@ -95,8 +110,8 @@ pub trait Cloud: VolumeProvider {
     /// The settings that attributes of such a disk come from, beside those that clouds share.
     fn etcd_volume_settings(&self) -> &'static [VolumeSetting];
 
-    /// Those fields of the module's variable of its name that say what workers' machines are made of,
-    /// beside those of each group.
+    /// Those fields of the module's variable of its name that say what workers' machines are made
+    /// of, beside those of each group.
     fn machine_fields(&self) -> &'static [&'static str] {
         &[]
     }

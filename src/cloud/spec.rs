@@ -123,6 +123,8 @@ pub(crate) struct Dns {
     pub(crate) zone: String,
     pub(crate) private: bool,
     pub(crate) ttl: u32,
+    /// The id of the zone in which hosts keep names themselves; empty for none.
+    pub(crate) hosts_zone: String,
 }
 
 /// The members of etcd and their volumes.
@@ -281,8 +283,8 @@ impl Spec {
         self.groups.contains_key(group).then(|| self.own.settings.node_name_prefix(group))?
     }
 
-    /// What the machines of a group are made of and told for their whole life, as far as settings say
-    /// it: with another value other machines are needed.
+    /// What the machines of a group are made of and told for their whole life, as far as settings
+    /// say it: with another value other machines are needed.
     pub(crate) fn machine_of(&self, group: &str) -> Result<serde_json::Value> {
         let own = self.own.settings.variable().context("the variables of the module")?;
         let fields = self.cloud().machine_fields().iter().map(|field| &own[*field]);
@@ -532,6 +534,7 @@ fn dns(settings: &Settings) -> Result<Dns> {
         zone: settings.get("phase1.dns.zone")?,
         private: settings.get_bool("phase1.dns.private_zone")?,
         ttl: settings.get_number("phase1.dns.ttl")?,
+        hosts_zone: settings.get("phase2.dns.zone_id")?,
     })
 }
 

@@ -83,6 +83,11 @@ pub(super) fn parts<'i>(form: &str, id: &'i str) -> Option<Vec<&'i str>> {
     Some(parts)
 }
 
+/// Whether an id has this form.
+pub(crate) fn has_form(form: &str, id: &str) -> bool {
+    parts(form, id).is_some()
+}
+
 fn is_plain(text: &str) -> bool {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-()".contains(&byte);
     !text.is_empty() && text.bytes().all(fine)

@@ -3,10 +3,9 @@
 //!
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in
 //! [`NodeConfig`]. It speaks to no other host, but at a boot by user data to the place that has its
-//! artifacts and to the API server that it joins, of which it then asks whether its machine is to end
+//! artifacts and to the API server that it joins, which it then asks whether its machine is to end
 //! (`agent`), as a load balancer (`balancer`) to API servers, and on the control plane (`agent`) to
-//! the members of etcd. It needs nothing on the host but
-//! Linux and systemd.
+//! the members of etcd. It needs nothing on the host but Linux and systemd.
 
 pub(crate) mod agent;
 mod attributes;
@@ -19,6 +18,9 @@ mod digests;
 mod disk;
 pub(crate) mod dns;
 pub(crate) mod down;
+#[cfg(test)]
+#[path = "emulator_tests.rs"]
+mod emulator;
 pub(crate) mod etcd_answers;
 mod etcd_joiner;
 pub(crate) mod etcd_restore;

@@ -1,6 +1,6 @@
-//! Hosts of a node group, which turnup logs in to never, are renewed by its rolling update: drained,
-//! told to end and replaced, one after the other, while a Service answers; killed in the middle it
-//! goes on, and a template that cannot work harms the first host and no other.
+//! Hosts of a node group, which turnup never logs in to, are renewed by its rolling update:
+//! drained, told to end and replaced, one after the other, while a Service answers; killed in the
+//! middle it goes on, and a template that cannot work harms the first host and no other.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -200,8 +200,8 @@ fn a_name_of_another_owner_is_left_alone() {
 fn a_server_that_refuses_is_told_with_its_reason() {
     type ConfigChange = fn(&mut Value);
     let cases: [(ConfigChange, &str); 4] = [
-        (|config| config["key"]["secret"] = json!("YW5vdGhlciBzZWNyZXQ="), "BADSIG"),
-        (|config| config["key"]["name"] = json!("other-key"), "BADKEY"),
+        (|config| config["access"]["server"]["key"]["secret"] = json!("YW5vdGhlciBzZWNyZXQ="), "BADSIG"),
+        (|config| config["access"]["server"]["key"]["name"] = json!("other-key"), "BADKEY"),
         (|config| config["zone"] = json!("test"), "NOTAUTH"),
         (|config| config["names"] = json!([{"name": "else.example.test", "is_external": false}]), "REFUSED"),
     ];

@@ -122,8 +122,10 @@ impl DnsServer {
 /// What a host is told of names in the zone of this server; etcd is asked at this endpoint.
 pub(crate) fn config(server: SocketAddr, etcd: &str) -> Value {
     json!({
-        "schema": "turnup.dns/1", "server": server.ip(), "port": server.port(), "zone": ZONE, "ttl": 30,
-        "key": {"name": KEY, "algorithm": "hmac-sha256", "secret": SECRET}, "owner": "turnup cluster=it id=1",
+        "schema": "turnup.dns/2", "zone": ZONE, "ttl": 30,
+        "access": {"server": {"server": server.ip(), "port": server.port(),
+            "key": {"name": KEY, "algorithm": "hmac-sha256", "secret": SECRET}}},
+        "owner": "turnup cluster=it id=1",
         "names": [
             {"name": "api.it.example.test", "is_external": true},
             {"name": "api.internal.it.example.test", "is_external": false},

@@ -317,9 +317,11 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     (
         "file `/etc/kubernetes/dns.json` of control-plane hosts",
         &[
+            "phase2.dns.provider",
             "phase2.dns.server",
             "phase2.dns.port",
             "phase2.dns.zone",
+            "phase2.dns.zone_id",
             "phase2.dns.domain",
             "phase2.dns.key_file",
             "phase2.dns.ttl",

@@ -1,18 +1,19 @@
 //! Amazon EC2: what it is called, what it takes, and what to do about its errors.
 //!
-//! `settings` is the part of its Terraform module, `volume` its API for volumes, `metadata` what a
-//! machine is told of itself.
+//! `settings` is the part of its Terraform module, `volume` its API for volumes, `zone` that for
+//! DNS zones, `metadata` what a machine is told of itself.
 
 mod machine;
 mod metadata;
 mod settings;
 mod sigv4;
 mod volume;
+mod zone;
 
 use std::path::{Path, PathBuf};
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, LendKey, VolumeApi, VolumeProvider, VolumeSetting, known, naming};
+use super::{Cloud, Endpoints, KnownError, LendKey, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -51,6 +52,14 @@ impl Cloud for Aws {
 
     fn dns_provider(&self) -> &'static str {
         "route53"
+    }
+
+    fn zone_id_forms(&self) -> &'static [&'static str] {
+        &["Z*"]
+    }
+
+    fn zone_api(&self, zone_id: &str, endpoints: &Endpoints) -> Result<Box<dyn ZoneApi>> {
+        Ok(Box::new(zone::Route53::new(zone_id, endpoints)?))
     }
 
     fn user_data_limit(&self) -> usize {
@@ -105,7 +114,7 @@ impl Cloud for Aws {
     }
 
     fn replaces_ended_machines(&self) -> bool {
-        // EC2 terminates it (`instance_initiated_shutdown_behavior`), and its group makes another one.
+        // EC2 terminates it (`instance_initiated_shutdown_behavior`), and its group makes another.
         true
     }
 

@@ -1,5 +1,5 @@
-//! AWS Signature Version 4 of a POST of a form to the root of a host: the one kind of request that
-//! EC2's query API needs.
+//! AWS Signature Version 4 of a request whose path and query are plain: letters, digits, `-_.~/`
+//! and what is escaped already.
 //!
 //! As the "IAM User Guide: Signature Version 4 for API requests" has it; the tests are of Amazon's
 //! published suite.
@@ -14,15 +14,20 @@ use crate::cloud::LentKey;
 
 /// What is signed, and for whom.
 pub(super) struct SignedRequest<'a> {
+    pub(super) method: &'a str,
     pub(super) host: &'a str,
+    pub(super) path: &'a str,
+    /// `NAME=VALUE&…`, escaped, in the order of the names.
+    pub(super) query: &'a str,
     pub(super) region: &'a str,
     pub(super) service: &'a str,
-    /// `NAME=VALUE&…`, escaped.
+    /// The type of the body; it is one of the headers that are signed.
+    pub(super) content_type: &'a str,
     pub(super) body: &'a str,
     pub(super) moment: Timestamp,
 }
 
-/// The type of the body; it is one of the headers that are signed.
+/// A body `NAME=VALUE&…`, escaped.
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
 impl SignedRequest<'_> {
@@ -32,8 +37,11 @@ impl SignedRequest<'_> {
         let day = &moment[..8];
         let plain = |text: &str| Zeroizing::new(text.to_owned());
         // In the order of their names, as they are signed.
-        let mut headers =
-            vec![("content-type", plain(FORM)), ("host", plain(self.host)), ("x-amz-date", plain(&moment))];
+        let mut headers = vec![
+            ("content-type", plain(self.content_type)),
+            ("host", plain(self.host)),
+            ("x-amz-date", plain(&moment)),
+        ];
         if !lent.session.is_empty() {
             headers.push(("x-amz-security-token", lent.session.clone()));
         }
@@ -41,7 +49,13 @@ impl SignedRequest<'_> {
         let lines = headers.iter().map(|(name, value)| [*name, ":", value.as_str(), "\n"].concat());
         let lines = Zeroizing::new(lines.collect::<String>());
         let digest = hex::encode(Sha256::digest(self.body));
-        let canonical = Zeroizing::new(format!("POST\n/\n\n{}\n{names}\n{digest}", lines.as_str()));
+        let canonical = Zeroizing::new(format!(
+            "{}\n{}\n{}\n{}\n{names}\n{digest}",
+            self.method,
+            self.path,
+            self.query,
+            lines.as_str()
+        ));
         let scope = format!("{day}/{}/{}/aws4_request", self.region, self.service);
         let text =
             format!("AWS4-HMAC-SHA256\n{moment}\n{scope}\n{}", hex::encode(Sha256::digest(canonical.as_bytes())));
@@ -56,6 +70,15 @@ impl SignedRequest<'_> {
         headers.push(("authorization", Zeroizing::new(authorization)));
         headers
     }
+}
+
+/// As a form has it (RFC 3986: letters, digits and `-._~` are themselves).
+pub(super) fn escape(text: &str) -> String {
+    let one = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(one).collect()
 }
 
 fn hash(key: &[u8], text: &[u8]) -> Vec<u8> {
@@ -82,7 +105,17 @@ mod tests {
     fn authorization(session: &str) -> String {
         let moment = "2015-08-30T12:36:00Z".parse().unwrap();
         let (host, region, service) = ("example.amazonaws.com", "us-east-1", "service");
-        let form = SignedRequest { host, region, service, body: "Param1=value1", moment };
+        let form = SignedRequest {
+            method: "POST",
+            host,
+            path: "/",
+            query: "",
+            region,
+            service,
+            content_type: FORM,
+            body: "Param1=value1",
+            moment,
+        };
         let headers = form.sign(&key(session));
         assert!(headers.iter().any(|(name, value)| *name == "x-amz-date" && value.as_str() == "20150830T123600Z"));
         headers.last().unwrap().1.as_str().to_owned()

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use roxmltree::{Document, Node};
 
 use super::metadata::Metadata;
-use super::sigv4::SignedRequest;
+use super::sigv4::{FORM, SignedRequest, escape};
 use crate::cloud::http;
 use crate::cloud::{Endpoints, LentKey, VolumeApi, VolumeState};
 use crate::error::{Context as _, Error, Result};
@@ -61,7 +61,17 @@ impl<'v> Ec2<'v> {
         let pairs = own.iter().chain(parameters).map(|(name, value)| format!("{name}={}", escape(value)));
         let body = pairs.collect::<Vec<_>>().join("&");
         let host = self.url.split_once("://").map_or(self.url.as_str(), |(_, host)| host);
-        let form = SignedRequest { host, region: &self.region, service: "ec2", body: &body, moment: Timestamp::now() };
+        let form = SignedRequest {
+            method: "POST",
+            host,
+            path: "/",
+            query: "",
+            region: &self.region,
+            service: "ec2",
+            content_type: FORM,
+            body: &body,
+            moment: Timestamp::now(),
+        };
         let signed = form.sign(&self.key);
         let headers: Vec<(&str, &str)> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let answer = http::ask("POST", &format!("{}/", self.url), &headers, Some(&body))?;
@@ -167,15 +177,6 @@ fn read_error(text: &str) -> (String, String) {
         || (String::new(), http::shorten(text)),
         |error| (child(error, "Code").to_owned(), child(error, "Message").to_owned()),
     )
-}
-
-/// As a form has it (RFC 3986: letters, digits and `-._~` are themselves).
-fn escape(text: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(one).collect()
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! Microsoft Azure: what it is called, what it takes, and what to do about its errors.
 //!
-//! `settings` is the part of its Terraform module, `volume` its API for volumes.
+//! `settings` is the part of its Terraform module, `volume` its API for volumes, `zone` that for
+//! DNS zones.
 
+mod identity;
 mod settings;
 mod size;
 mod volume;
+mod zone;
 
 use std::path::PathBuf;
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeProvider, VolumeSetting, known, naming};
+use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -48,6 +51,17 @@ impl Cloud for Azure {
 
     fn dns_provider(&self) -> &'static str {
         "azuredns"
+    }
+
+    fn zone_id_forms(&self) -> &'static [&'static str] {
+        &[
+            "/subscriptions/*/resourceGroups/*/providers/Microsoft.Network/dnsZones/*",
+            "/subscriptions/*/resourceGroups/*/providers/Microsoft.Network/privateDnsZones/*",
+        ]
+    }
+
+    fn zone_api(&self, zone_id: &str, endpoints: &Endpoints) -> Result<Box<dyn ZoneApi>> {
+        Ok(Box::new(zone::AzureDns::new(zone_id, endpoints)?))
     }
 
     fn user_data_limit(&self) -> usize {

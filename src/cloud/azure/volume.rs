@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
-use crate::cloud::http::{self, Bearer, HttpAnswer};
+use super::identity::ManagedIdentity;
+use crate::cloud::http::{self, HttpAnswer};
 use crate::cloud::{Endpoints, VolumeApi, VolumeState};
 use crate::error::{Error, Result};
 use crate::inventory::volume::Volume;
@@ -20,10 +20,7 @@ const LUNS: std::ops::Range<u64> = 0..64;
 /// The API, asked for one disk by one machine.
 pub(super) struct Manager<'v> {
     volume: &'v Volume,
-    api: String,
-    /// The machine's id.
-    machine: String,
-    bearer: Bearer,
+    identity: ManagedIdentity,
 }
 
 /// The links of Azure's udev rules: of `azure-vm-utils`, of the older agent.
@@ -31,36 +28,13 @@ fn devices(lun: u64) -> Vec<PathBuf> {
     vec![format!("/dev/disk/azure/data/by-lun/{lun}").into(), format!("/dev/disk/azure/scsi1/lun{lun}").into()]
 }
 
-/// The manager's address in the cloud that the machine says it is in.
-fn find_api(cloud: &str) -> &'static str {
-    match cloud {
-        "AzureUSGovernmentCloud" => "https://management.usgovcloudapi.net",
-        "AzureChinaCloud" => "https://management.chinacloudapi.cn",
-        _ => "https://management.azure.com",
-    }
-}
-
 impl<'v> Manager<'v> {
     pub(super) fn new(volume: &'v Volume, endpoints: &Endpoints) -> Result<Self> {
-        let metadata = &endpoints.metadata;
-        let ask =
-            |path: &str| http::ask_metadata("GET", &format!("{metadata}/metadata/{path}"), &[("Metadata", "true")]);
-        let compute =
-            http::parse(&ask("instance/compute?api-version=2021-02-01&format=json")?, "the metadata service")?;
-        let public = find_api(compute["azEnvironment"].as_str().unwrap_or_default());
-        let resource = public.replace(':', "%3A").replace('/', "%2F");
-        let token =
-            Zeroizing::new(ask(&format!("identity/oauth2/token?api-version=2018-02-01&resource={resource}%2F"))?);
-        Ok(Self {
-            volume,
-            api: endpoints.api.clone().unwrap_or_else(|| public.to_owned()),
-            machine: compute["resourceId"].as_str().unwrap_or_default().to_owned(),
-            bearer: Bearer::parse(&token)?,
-        })
+        Ok(Self { volume, identity: ManagedIdentity::open(endpoints)? })
     }
 
     fn call(&self, method: &str, path: &str, version: &str, body: Option<&Value>) -> Result<HttpAnswer> {
-        self.bearer.ask(method, &format!("{}{path}?api-version={version}", self.api), body)
+        self.identity.ask(method, &format!("{path}?api-version={version}"), None, body)
     }
 
     fn get(&self, path: &str, version: &str) -> Result<Value> {
@@ -85,7 +59,7 @@ impl<'v> Manager<'v> {
 
     /// The data disks of this machine.
     fn disks(&self) -> Result<Vec<Value>> {
-        let machine = self.get(&self.machine, MACHINES)?;
+        let machine = self.get(&self.identity.machine, MACHINES)?;
         Ok(machine["properties"]["storageProfile"]["dataDisks"].as_array().cloned().unwrap_or_default())
     }
 }
@@ -103,7 +77,7 @@ impl VolumeApi for Manager<'_> {
             });
         }
         let disk = self.get(&self.volume.id, DISKS)?;
-        let holder = disk["managedBy"].as_str().filter(|holder| !holder.eq_ignore_ascii_case(&self.machine));
+        let holder = disk["managedBy"].as_str().filter(|holder| !holder.eq_ignore_ascii_case(&self.identity.machine));
         let state = disk["properties"]["diskState"].as_str().unwrap_or_default();
         Ok(match (holder, state) {
             (Some(holder), _) => VolumeState::AttachedElsewhere(holder.to_owned()),
@@ -119,7 +93,7 @@ impl VolumeApi for Manager<'_> {
                 .hint("detach one that it does not need"));
         };
         let body = json!({"dataDisksToAttach": [{"diskId": self.volume.id, "lun": lun}]});
-        let path = format!("{}/attachDetachDataDisks", self.machine);
+        let path = format!("{}/attachDetachDataDisks", self.identity.machine);
         let answer = self.call("POST", &path, MACHINES, Some(&body))?;
         // 409: another change of the machine or the disk is under way. The next look says what came
         // of it.

@@ -1,14 +1,16 @@
 //! Google Compute Engine: what it is called, what it takes, and what to do about its errors.
 //!
-//! `settings` is the part of its Terraform module, `volume` its API for volumes.
+//! `settings` is the part of its Terraform module, `volume` its API for volumes, `zone` that for
+//! DNS zones.
 
 mod settings;
 mod volume;
+mod zone;
 
 use std::path::PathBuf;
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeProvider, VolumeSetting, known, naming};
+use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -50,6 +52,14 @@ impl Cloud for Gce {
 
     fn dns_provider(&self) -> &'static str {
         "clouddns"
+    }
+
+    fn zone_id_forms(&self) -> &'static [&'static str] {
+        &["projects/*/managedZones/*"]
+    }
+
+    fn zone_api(&self, zone_id: &str, endpoints: &Endpoints) -> Result<Box<dyn ZoneApi>> {
+        Ok(Box::new(zone::CloudDns::new(zone_id, endpoints)?))
     }
 
     fn user_data_limit(&self) -> usize {

@@ -49,8 +49,8 @@ struct Client {
 }
 
 impl Retirement {
-    /// Whether the Node says that this machine is to end. Only hosts of node groups ask, and at most
-    /// once in the interval; no answer is none.
+    /// Whether the Node says that this machine is to end. Only hosts of node groups ask, and at
+    /// most once in the interval; no answer is none.
     pub(super) fn is_due(&mut self) -> bool {
         if self.asked.is_some_and(|asked| asked.elapsed() < INTERVAL) {
             return false;

@@ -2,9 +2,8 @@
 //! member of etcd leads. What objects ask for is `source`'s part; a name is written like the API
 //! server's own.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::error::{Class, Result};
 use crate::failpoint;
@@ -12,7 +11,7 @@ use crate::failpoint;
 use super::config::{DnsConfig, HttpsEndpoint};
 use super::name_list::NameList;
 use super::source::{NameSources, Rules, Wanted};
-use super::writer::{DnsWriter, remove_name};
+use super::writer::DnsWriter;
 
 /// When a name is looked at again that is as it should be.
 const LOOK_AGAIN: Duration = Duration::from_mins(5);
@@ -25,21 +24,18 @@ pub(super) struct AnnotatedNames<'a> {
     api: &'a HttpsEndpoint,
     sources: Option<NameSources>,
     list: Option<NameList>,
-    /// Where a name was seen to lead, and when.
-    seen: BTreeMap<String, (BTreeSet<IpAddr>, Instant)>,
 }
 
 impl<'a> AnnotatedNames<'a> {
     /// None in a configuration of an older turnup.
     pub(super) fn new(config: &'a DnsConfig) -> Option<Self> {
         let api = config.api.as_ref()?;
-        Some(Self { config, api, sources: None, list: None, seen: BTreeMap::new() })
+        Some(Self { config, api, sources: None, list: None })
     }
 
     /// Another host writes.
     pub(super) fn rest(&mut self) {
         (self.sources, self.list) = (None, None);
-        self.seen.clear();
     }
 
     /// Brings the zone to what objects ask for now.
@@ -82,22 +78,14 @@ impl<'a> AnnotatedNames<'a> {
         let asked = wanted.names.keys().chain(&wanted.held);
         let all: BTreeSet<String> = list.names().iter().chain(asked).cloned().collect();
         replace(list, self.api, &all)?;
-        for (name, addresses) in &wanted.names {
-            let is_new = |(there, at): &(BTreeSet<IpAddr>, Instant)| there == addresses && at.elapsed() < LOOK_AGAIN;
-            if wanted.held.contains(name) || self.seen.get(name).is_some_and(is_new) {
-                continue;
-            }
-            if tolerate(writer.keep(name, addresses, true), name, writer)? == Some(true) {
-                self.seen.insert(name.clone(), (addresses.clone(), Instant::now()));
-            }
+        for (name, addresses) in wanted.names.iter().filter(|(name, _)| !wanted.held.contains(*name)) {
+            tolerate(writer.keep(name, addresses, true, LOOK_AGAIN), name, writer)?;
         }
         let mut left = list.names().clone();
         let is_asked = |name: &String| wanted.names.contains_key(name) || wanted.held.contains(name);
         for name in list.names().iter().filter(|name| !is_asked(name)) {
-            let removed = remove_name(self.config, writer.server, name);
-            if tolerate(removed, name, writer)?.is_some() {
+            if tolerate(writer.remove(name), name, writer)?.is_some() {
                 writer.tell(name, "removed")?;
-                self.seen.remove(name);
                 left.remove(name);
             }
         }

@@ -20,18 +20,14 @@ use super::super::tls;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DnsConfig {
-    /// Always `turnup.dns/1`.
+    /// Always `turnup.dns/2`.
     pub schema: String,
-    /// The server that takes updates: an address or a name.
-    pub server: String,
-    /// Its TCP port.
-    pub port: u16,
     /// The zone, without a dot at its end.
     pub zone: String,
+    /// Who has the zone, and by what it is changed.
+    pub access: ZoneAccess,
     /// How long resolvers may keep an answer, in seconds.
     pub ttl: u32,
-    /// With which messages are signed.
-    pub key: TsigKey,
     /// Whose the names are: the text of a TXT record at each. At most 255 bytes.
     pub owner: String,
     /// The names.
@@ -48,6 +44,38 @@ pub(crate) struct DnsConfig {
     /// Whether annotations ask for names.
     #[serde(default)]
     pub annotations: bool,
+}
+
+/// Who has a zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ZoneAccess {
+    /// A server that takes dynamic updates.
+    Server(UpdateServer),
+    /// A cloud, by its API and with the rights of the host's own identity.
+    Cloud(HostedZone),
+}
+
+/// A server that takes dynamic updates (RFC 2136).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpdateServer {
+    /// An address or a name.
+    pub server: String,
+    /// Its TCP port.
+    pub port: u16,
+    /// With which messages are signed.
+    pub key: TsigKey,
+}
+
+/// A zone of a cloud.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HostedZone {
+    /// The cloud's name.
+    pub cloud: String,
+    /// The cloud's own name of the zone.
+    pub id: String,
 }
 
 /// A key of TSIG (RFC 8945).
@@ -111,18 +139,20 @@ impl HttpsEndpoint {
 }
 
 impl Document for DnsConfig {
-    const SCHEMA: &'static str = "turnup.dns/1";
+    const SCHEMA: &'static str = "turnup.dns/2";
     const WHAT: &'static str = "what a host is told of the names that it keeps in a DNS zone";
     const REMEDY: &'static str = "turnup up (delivers it again)";
 
     fn fields() -> Fields {
         Fields::new(&[
             ("schema", "text"),
-            ("server", "host"),
             ("zone", "dns-name"),
-            ("key.name", "dns-name"),
-            ("key.algorithm", "enum(hmac-sha1, hmac-sha256, hmac-sha384, hmac-sha512)"),
-            ("key.secret", "text"),
+            ("access.server.server", "host"),
+            ("access.server.key.name", "dns-name"),
+            ("access.server.key.algorithm", "enum(hmac-sha1, hmac-sha256, hmac-sha384, hmac-sha512)"),
+            ("access.server.key.secret", "text"),
+            ("access.cloud.cloud", "dns-label"),
+            ("access.cloud.id", "id"),
             ("owner", "text"),
             ("names[].name", "dns-name"),
             ("external.*", "ip"),
@@ -157,29 +187,33 @@ mod tests {
 
     #[test]
     fn no_text_of_it_says_what_it_should_not() {
-        document::hostile::try_every_text::<DnsConfig>(&serde_json::json!({
-            "schema": DnsConfig::SCHEMA,
-            "server": "192.0.2.53",
-            "port": 53,
-            "zone": "example.com",
-            "ttl": 30,
-            "key": {"name": "turnup", "algorithm": "hmac-sha256", "secret": "c2VjcmV0"},
-            "owner": "turnup: test",
-            "names": [{"name": "api.example.com", "is_external": true}],
-            "external": {"10.0.0.10": "192.0.2.10"},
-            "etcd": {
-                "endpoint": "https://127.0.0.1:2379",
-                "authority": "/etc/kubernetes/etcd/ca.crt",
-                "certificate": "/etc/kubernetes/etcd/server.crt",
-                "key": "/etc/kubernetes/etcd/server.key",
-            },
-            "api": {
-                "endpoint": "https://127.0.0.1:6443",
+        let endpoint = |port: u16| {
+            serde_json::json!({
+                "endpoint": format!("https://127.0.0.1:{port}"),
                 "authority": "/etc/kubernetes/pki/ca.crt",
                 "certificate": "/etc/kubernetes/dns/client.crt",
                 "key": "/etc/kubernetes/dns/client.key",
-            },
-            "annotations": true,
-        }));
+            })
+        };
+        let key = serde_json::json!({"name": "turnup", "algorithm": "hmac-sha256", "secret": "c2VjcmV0"});
+        let samples = [
+            serde_json::json!({"server": {"server": "192.0.2.53", "port": 53, "key": key}}),
+            serde_json::json!({"cloud": {"cloud": "aws", "id": "Z0123456789"}}),
+        ]
+        .map(|access| {
+            serde_json::json!({
+                "schema": DnsConfig::SCHEMA,
+                "zone": "example.com",
+                "access": access,
+                "ttl": 30,
+                "owner": "turnup: test",
+                "names": [{"name": "api.example.com", "is_external": true}],
+                "external": {"10.0.0.10": "192.0.2.10"},
+                "etcd": endpoint(2379),
+                "api": endpoint(6443),
+                "annotations": true,
+            })
+        });
+        document::hostile::try_every_text_of::<DnsConfig>(&samples);
     }
 }

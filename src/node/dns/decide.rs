@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use super::server::{FoundName, NewName};
+use super::record::{FoundName, NewName};
 
 /// Where a name leads before there is an API server, so that no resolver learns that the name does
 /// not exist, which it may remember for hours. No host has this address (RFC 5737).

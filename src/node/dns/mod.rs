@@ -6,13 +6,16 @@
 //! A name that another owner made is left alone. A TXT record at each name says whose it is.
 
 mod annotated;
+mod cloud_zone;
 mod config;
 mod decide;
 mod live;
 mod name_list;
-mod server;
+mod record;
 mod source;
+mod update_server;
 mod writer;
+mod zone;
 
 use std::io::Write;
 use std::path::Path;
@@ -22,9 +25,9 @@ use crate::error::{Class, Context as _, Result};
 use crate::exec::signals;
 
 use annotated::AnnotatedNames;
-pub(crate) use config::{ApiName, DnsConfig, HttpsEndpoint, TsigKey};
-use server::DnsServer;
+pub(crate) use config::{ApiName, DnsConfig, HostedZone, HttpsEndpoint, TsigKey, UpdateServer, ZoneAccess};
 use writer::{DnsWriter, remove_name};
+use zone::NameZone;
 
 /// Between two looks. The lease of a dead API server ends after 15 seconds.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -35,9 +38,9 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// That the file is wrong, or `out` cannot be written.
 pub(crate) fn run(path: &Path, out: &mut dyn Write) -> Result<()> {
     let config = DnsConfig::read(path)?;
-    let server = DnsServer::new(&config)?;
+    let zone = NameZone::open(&config)?;
     let mut annotated = AnnotatedNames::new(&config);
-    let mut writer = DnsWriter::new(&config, &server, out);
+    let mut writer = DnsWriter::new(&config, &zone, out);
     while !signals::interrupted() {
         let is_leader = writer.round()?;
         match &mut annotated {
@@ -45,7 +48,10 @@ pub(crate) fn run(path: &Path, out: &mut dyn Write) -> Result<()> {
                 Err(error) if error.class() == Class::Interrupted => {}
                 result => result?,
             },
-            Some(annotated) => annotated.rest(),
+            Some(annotated) => {
+                annotated.rest();
+                writer.rest();
+            }
             None => {}
         }
         signals::sleep(INTERVAL).ok();
@@ -58,9 +64,9 @@ pub(crate) fn run(path: &Path, out: &mut dyn Write) -> Result<()> {
 /// # Errors
 /// That the server does not do it, or that a name is still there.
 pub(crate) fn remove(config: &DnsConfig, out: &mut dyn Write) -> Result<()> {
-    let server = DnsServer::new(config)?;
+    let zone = NameZone::open(config)?;
     let mut remove = |name: &str| {
-        if remove_name(config, &server, name)? {
+        if remove_name(config, &zone, name)? {
             writeln!(out, "removed {name}").context("cannot write")?;
         }
         Ok(())

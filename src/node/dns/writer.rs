@@ -12,7 +12,8 @@ use crate::failpoint;
 use super::config::{ApiName, DnsConfig};
 use super::decide::{NameAction, decide, is_turn};
 use super::live::LiveServers;
-use super::server::{Changed, DnsServer, FoundName, NewName};
+use super::record::{Changed, FoundName, NewName};
+use super::zone::NameZone;
 
 /// Between two looks of a host whose turn it is not.
 const LONG_INTERVAL: Duration = Duration::from_secs(30);
@@ -22,9 +23,11 @@ const TRIES: usize = 5;
 /// What a host knows while it keeps names.
 pub(super) struct DnsWriter<'a> {
     config: &'a DnsConfig,
-    pub(super) server: &'a DnsServer<'a>,
+    zone: &'a NameZone<'a>,
     /// The names whose TTL is known to be what it should be, as far as the server lets it.
     has_written: BTreeSet<String>,
+    /// Where a name was to lead when it was as it should be, and when that was.
+    seen: BTreeMap<String, (BTreeSet<IpAddr>, Instant)>,
     /// Since when a name is wrong that another host should have put right.
     wrong_since: Option<Instant>,
     /// What was told last, by what it is about.
@@ -36,9 +39,9 @@ pub(super) struct DnsWriter<'a> {
 
 impl<'a> DnsWriter<'a> {
     /// What changes goes to `out`, a line each.
-    pub(super) fn new(config: &'a DnsConfig, server: &'a DnsServer<'a>, out: &'a mut dyn Write) -> Self {
-        let (has_written, told) = (BTreeSet::new(), BTreeMap::new());
-        Self { config, server, has_written, wrong_since: None, told, next: None, out }
+    pub(super) fn new(config: &'a DnsConfig, zone: &'a NameZone<'a>, out: &'a mut dyn Write) -> Self {
+        let (has_written, seen, told) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        Self { config, zone, has_written, seen, wrong_since: None, told, next: None, out }
     }
 
     /// Keeps the names of the API server. Whether this host's etcd leads: it writes all others.
@@ -62,7 +65,7 @@ impl<'a> DnsWriter<'a> {
         let config = self.config;
         for ApiName { name, is_external } in &config.names {
             let wanted = self.addresses(&live, *is_external);
-            match self.keep(name, &wanted, live.is_leader) {
+            match self.keep(name, &wanted, live.is_leader, self.zone.interval()) {
                 Ok(is_right) => all_right &= is_right,
                 Err(error) if error.class() == Class::Interrupted => return Ok(false),
                 Err(error) => self.tell(name, error.message())?,
@@ -78,9 +81,40 @@ impl<'a> DnsWriter<'a> {
         live.addresses.iter().map(outside).collect()
     }
 
-    /// Whether the name is as it should be in the end.
-    pub(super) fn keep(&mut self, name: &str, wanted: &BTreeSet<IpAddr>, is_leader: bool) -> Result<bool> {
-        let found = self.server.look(name)?;
+    /// Whether the name is as it should be in the end. One that was is not looked at for so long.
+    pub(super) fn keep(
+        &mut self,
+        name: &str,
+        wanted: &BTreeSet<IpAddr>,
+        is_leader: bool,
+        interval: Duration,
+    ) -> Result<bool> {
+        let is_new = |(there, at): &(BTreeSet<IpAddr>, Instant)| there == wanted && at.elapsed() < interval;
+        if self.seen.get(name).is_some_and(is_new) {
+            return Ok(true);
+        }
+        let is_right = self.bring_about(name, wanted, is_leader)?;
+        if is_right {
+            self.seen.insert(name.to_owned(), (wanted.clone(), Instant::now()));
+        } else {
+            self.seen.remove(name);
+        }
+        Ok(is_right)
+    }
+
+    /// Removes a name that this cluster made.
+    pub(super) fn remove(&mut self, name: &str) -> Result<()> {
+        self.seen.remove(name);
+        remove_name(self.config, self.zone, name).map(drop)
+    }
+
+    /// Another host writes: what this one saw may change.
+    pub(super) fn rest(&mut self) {
+        self.seen.clear();
+    }
+
+    fn bring_about(&mut self, name: &str, wanted: &BTreeSet<IpAddr>, is_leader: bool) -> Result<bool> {
+        let found = self.zone.look(name)?;
         let mind_ttl = !self.has_written.contains(name);
         let wrong_for = self.wrong_since.map_or(Duration::ZERO, |since| since.elapsed());
         let (new, may) = match decide(wanted, &found, &self.config.owner, self.config.ttl, mind_ttl) {
@@ -102,7 +136,7 @@ impl<'a> DnsWriter<'a> {
         if !may {
             return Ok(false);
         }
-        if change(self.server, name, &found, Some(&new))? == Changed::Raced {
+        if change(self.zone, name, &found, Some(&new))? == Changed::Raced {
             self.tell(name, "something else was written to it at the same time, or is there already")?;
             return Ok(false);
         }
@@ -127,19 +161,19 @@ fn list(addresses: &BTreeSet<IpAddr>) -> String {
 }
 
 /// Removes a name that this cluster made; whether there was one.
-pub(super) fn remove_name(config: &DnsConfig, server: &DnsServer<'_>, name: &str) -> Result<bool> {
+pub(super) fn remove_name(config: &DnsConfig, zone: &NameZone<'_>, name: &str) -> Result<bool> {
     for _ in 0..TRIES {
-        let found = server.look(name)?;
+        let found = zone.look(name)?;
         if !found.belongs_to(&config.owner) {
             return Ok(false);
         }
-        if change(server, name, &found, None)? == Changed::Done {
+        if change(zone, name, &found, None)? == Changed::Done {
             return Ok(true);
         }
     }
     Err(Error::transient(format!("{name} changes again and again, and is still there")))
 }
 
-fn change(server: &DnsServer<'_>, name: &str, found: &FoundName, new: Option<&NewName>) -> Result<Changed> {
-    failpoint::around(format_args!("dns update {name}"), || server.change(name, found, new))
+fn change(zone: &NameZone<'_>, name: &str, found: &FoundName, new: Option<&NewName>) -> Result<Changed> {
+    failpoint::around(format_args!("dns update {name}"), || zone.change(name, found, new))
 }

@@ -79,6 +79,15 @@ locals {
         Resource = "arn:${local.partition}:s3:::${local.aws.backup_bucket}/${local.aws.backup_prefix}*"
       },
     ] : statement if local.aws.backup_bucket != ""],
+    # Keeps names in a zone, those of the API server and what annotations ask for.
+    [for statement in [
+      {
+        Sid      = "Names"
+        Effect   = "Allow"
+        Action   = ["route53:ListResourceRecordSets", "route53:ChangeResourceRecordSets"]
+        Resource = "arn:${local.partition}:route53:::hostedzone/${var.cluster.dns.hosts_zone}"
+      },
+    ] : statement if var.cluster.dns.hosts_zone != ""],
     # Reads which machines Amazon takes back, and says when their pods have moved.
     [for statement in [
       { Sid = "TerminationQueue", Effect = "Allow", Action = ["sqs:ReceiveMessage", "sqs:DeleteMessage"], Resource = one(aws_sqs_queue.termination[*].arn) },

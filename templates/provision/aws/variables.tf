@@ -36,6 +36,8 @@ variable "cluster" {
       zone     = string # identifier or name of the hosted zone; empty: the zone with the domain's own name, or with private one of the cluster's own
       private  = bool   # the zone is a private one
       ttl      = number # seconds
+      # The zone in which hosts keep names themselves (phase2.dns), as its cloud names it; empty: none.
+      hosts_zone = string
     })
     etcd = object({
       members = list(string) # a, b, c: one for each control-plane host

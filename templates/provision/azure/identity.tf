@@ -62,3 +62,32 @@ resource "azurerm_role_assignment" "machines" {
   principal_id       = azurerm_user_assigned_identity.control_plane[0].principal_id
   principal_type     = "ServicePrincipal"
 }
+
+# Keeps names in a zone, those of the API server and what annotations ask for. Azure's own role would let it delete the zone.
+locals {
+  keeps_names = local.own_identity && var.cluster.dns.hosts_zone != ""
+  # dnsZones or privateDnsZones
+  zone_kind = local.keeps_names ? split("/", var.cluster.dns.hosts_zone)[7] : ""
+}
+
+resource "azurerm_role_definition" "names" {
+  count             = local.keeps_names ? 1 : 0
+  name              = "turnup ${local.prefix} names ${local.scope_digest}"
+  description       = "Keeps names of the Kubernetes cluster ${var.cluster.name}"
+  scope             = var.cluster.dns.hosts_zone
+  assignable_scopes = [var.cluster.dns.hosts_zone]
+
+  permissions {
+    actions = flatten([for kind in ["A", "AAAA", "TXT"] : [
+      for right in ["read", "write", "delete"] : "Microsoft.Network/${local.zone_kind}/${kind}/${right}"
+    ]])
+  }
+}
+
+resource "azurerm_role_assignment" "names" {
+  count              = local.keeps_names ? 1 : 0
+  scope              = var.cluster.dns.hosts_zone
+  role_definition_id = azurerm_role_definition.names[0].role_definition_resource_id
+  principal_id       = azurerm_user_assigned_identity.control_plane[0].principal_id
+  principal_type     = "ServicePrincipal"
+}

@@ -77,6 +77,37 @@ resource "google_project_iam_member" "operations" {
   member  = "serviceAccount:${local.control_plane_account}"
 }
 
+# Keeps names in a zone, those of the API server and what annotations ask for. Google's own role would let it delete the zone.
+locals {
+  keeps_names = length(google_service_account.control_plane) > 0 && var.cluster.dns.hosts_zone != ""
+  # projects/P/managedZones/Z
+  hosts_zone = split("/", var.cluster.dns.hosts_zone)
+}
+
+resource "google_project_iam_custom_role" "names" {
+  count       = local.keeps_names ? 1 : 0
+  project     = local.hosts_zone[1]
+  role_id     = "turnup_names_${google_service_account.control_plane[0].unique_id}"
+  title       = "${local.prefix} names"
+  description = "Keeps names of the Kubernetes cluster ${var.cluster.name}"
+  permissions = [
+    "dns.changes.create",
+    "dns.changes.get",
+    "dns.resourceRecordSets.create",
+    "dns.resourceRecordSets.delete",
+    "dns.resourceRecordSets.list",
+    "dns.resourceRecordSets.update",
+  ]
+}
+
+resource "google_dns_managed_zone_iam_member" "names" {
+  count        = local.keeps_names ? 1 : 0
+  project      = local.hosts_zone[1]
+  managed_zone = local.hosts_zone[3]
+  role         = google_project_iam_custom_role.names[0].name
+  member       = "serviceAccount:${local.control_plane_account}"
+}
+
 # Attaching a disk to a machine that runs as an account needs the right to act as that account,
 # which nothing has by default: not even the account itself.
 resource "google_service_account_iam_member" "control_plane" {

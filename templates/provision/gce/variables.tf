@@ -36,6 +36,8 @@ variable "cluster" {
       zone     = string # name of the managed zone
       private  = bool
       ttl      = number # seconds
+      # The zone in which hosts keep names themselves (phase2.dns), as its cloud names it; empty: none.
+      hosts_zone = string
     })
     etcd = object({
       members = list(string) # a, b, c: one for each control-plane host

@@ -22,21 +22,21 @@ struct HostName {
     asked: Instant,
 }
 
-type Known = Arc<Mutex<BTreeMap<String, HostName>>>;
+type HostNameTable = Arc<Mutex<BTreeMap<String, HostName>>>;
 
 /// The names that were asked for.
 pub(super) struct HostNames {
-    known: Known,
+    known: HostNameTable,
 }
 
-fn lock(known: &Known) -> MutexGuard<'_, BTreeMap<String, HostName>> {
+fn lock(known: &HostNameTable) -> MutexGuard<'_, BTreeMap<String, HostName>> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HostNames {
     /// Looks up until it is over.
     pub(super) fn watch(is_over: Arc<AtomicBool>) -> Self {
-        let known = Known::default();
+        let known = HostNameTable::default();
         let shared = Arc::clone(&known);
         thread::spawn(move || {
             while !is_over.load(Ordering::Relaxed) && signals::sleep(Duration::from_secs(1)).is_ok() {
@@ -57,7 +57,7 @@ impl HostNames {
     }
 }
 
-fn look_up(known: &Known) {
+fn look_up(known: &HostNameTable) {
     lock(known).retain(|_, name| name.asked.elapsed() < IDLE);
     let is_due = |name: &HostName| name.looked_up.is_none_or(|at| at.elapsed() >= LIFETIME);
     let due: Vec<String> = lock(known).iter().filter(|(_, name)| is_due(name)).map(|(name, _)| name.clone()).collect();
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn an_answer_stays_when_the_resolver_is_away() {
-        let names = HostNames { known: Known::default() };
+        let names = HostNames { known: HostNameTable::default() };
         assert_eq!(names.find("localhost"), None, "not looked up yet");
         assert_eq!(names.find("nowhere.invalid"), None);
         look_up(&names.known);

@@ -10,7 +10,7 @@ pub(super) type Listed = BTreeMap<(String, String), SourceObject>;
 
 /// What is known of them, shared with the threads that watch.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownObjects {
     /// A kind is missing until all of its objects were read once.
     pub(super) objects: BTreeMap<SourceKind, Listed>,
     /// What was wrong last.
@@ -18,6 +18,6 @@ pub(super) struct Known {
 }
 
 /// Waits for its turn.
-pub(super) fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+pub(super) fn lock(known: &Mutex<KnownObjects>) -> MutexGuard<'_, KnownObjects> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,14 +15,14 @@ use std::thread;
 use super::config::HttpsEndpoint;
 
 use host_name::HostNames;
-use known::{Known, lock};
+use known::{KnownObjects, lock};
 use object::SourceKind;
 pub(super) use object::{Rules, Wanted};
 use watch::SourceWatch;
 
 /// The watches of all kinds. They end with it.
 pub(super) struct NameSources {
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownObjects>>,
     host_names: HostNames,
     is_over: Arc<AtomicBool>,
 }

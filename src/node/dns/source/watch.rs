@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::exec::signals;
 
 use super::super::config::HttpsEndpoint;
-use super::known::{Known, Listed, lock};
+use super::known::{KnownObjects, Listed, lock};
 use super::object::{SourceKind, SourceObject};
 
 /// Objects of a page.
@@ -33,7 +33,7 @@ const LONGEST_EVENT: u64 = 8 << 20;
 pub(super) struct SourceWatch {
     pub(super) api: HttpsEndpoint,
     pub(super) kind: SourceKind,
-    pub(super) known: Arc<Mutex<Known>>,
+    pub(super) known: Arc<Mutex<KnownObjects>>,
     pub(super) is_over: Arc<AtomicBool>,
 }
 

@@ -4,9 +4,8 @@
 //! Every message goes over TCP, so that none is truncated or delivered twice, and is signed with
 //! TSIG (RFC 8945). Nothing here decides what a name should lead to.
 
-use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +20,12 @@ use domain::tsig::{ClientTransaction, Key, ValidationError};
 
 use crate::error::{Context as _, Error, Result};
 
-use super::config::DnsConfig;
+use super::config::{DnsConfig, UpdateServer};
+use super::record::{Changed, FoundName, NewName, RecordSet, split, text_data};
 
 /// For each of connecting, sending and the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What may stand at a name of ours: addresses of both families, and whose it is.
+/// What may stand at a name of ours, in the order of [`FoundName::sets`].
 const TYPES: [Rtype; 3] = [Rtype::A, Rtype::AAAA, Rtype::TXT];
 
 type DnsName = Name<Vec<u8>>;
@@ -33,59 +33,6 @@ type Request = AdditionalBuilder<StreamTarget<Vec<u8>>>;
 
 /// A record of a change without its name, which is that of all.
 type Entry = (DnsClass, Ttl, UnknownRecordData<Vec<u8>>);
-
-/// The data of all records of one type at a name, as they are on the wire.
-type RecordSet = BTreeSet<Vec<u8>>;
-
-/// What a server has at a name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FoundName {
-    /// In the order of [`TYPES`].
-    sets: [RecordSet; 3],
-    /// The TTL of one of its addresses.
-    pub(super) ttl: Option<u32>,
-}
-
-impl FoundName {
-    #[cfg(test)]
-    pub(super) fn new(owner: Option<&str>, addresses: &[IpAddr], ttl: u32) -> Self {
-        let [v4, v6] = split(&addresses.iter().copied().collect());
-        Self { sets: [v4, v6, owner.map(text_data).into_iter().collect()], ttl: Some(ttl) }
-    }
-
-    /// Whether this owner made it.
-    pub(super) fn belongs_to(&self, owner: &str) -> bool {
-        self.sets[2].contains(&text_data(owner))
-    }
-
-    /// The texts at it, for messages.
-    pub(super) fn texts(&self) -> Vec<String> {
-        let text = |data: &Vec<u8>| String::from_utf8_lossy(data.get(1..).unwrap_or_default()).into_owned();
-        self.sets[2].iter().map(text).collect()
-    }
-
-    /// The addresses to which it leads.
-    pub(super) fn addresses(&self) -> BTreeSet<IpAddr> {
-        let v4 = self.sets[0].iter().filter_map(|data| <[u8; 4]>::try_from(data.as_slice()).ok()).map(IpAddr::from);
-        let v6 = self.sets[1].iter().filter_map(|data| <[u8; 16]>::try_from(data.as_slice()).ok()).map(IpAddr::from);
-        v4.chain(v6).collect()
-    }
-}
-
-/// What is to be at a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NewName {
-    pub(super) addresses: BTreeSet<IpAddr>,
-    pub(super) ttl: u32,
-}
-
-/// What became of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Changed {
-    Done,
-    /// Something else was at the name by then, and stays.
-    Raced,
-}
 
 /// Whether an answer has to be signed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,22 +42,23 @@ enum Signed {
 }
 
 /// The server and zone of a configuration.
-pub(super) struct DnsServer<'c> {
+pub(super) struct DynamicServer<'c> {
     config: &'c DnsConfig,
+    access: &'c UpdateServer,
     zone: DnsName,
     key: Arc<Key>,
 }
 
-impl<'c> DnsServer<'c> {
+impl<'c> DynamicServer<'c> {
     /// Connects to nothing yet.
-    pub(super) fn new(config: &'c DnsConfig) -> Result<Self> {
-        let key = &config.key;
+    pub(super) fn new(config: &'c DnsConfig, access: &'c UpdateServer) -> Result<Self> {
+        let key = &access.key;
         let algorithm = key.algorithm.parse().map_err(|_| config.wrong("key.algorithm"))?;
         let secret = STANDARD.decode(key.secret.as_bytes()).map_err(|_| config.wrong("key.secret"))?;
         let name: DnsName = key.name.parse().map_err(|_| config.wrong("key.name"))?;
         let name = name.try_flatten_into().map_err(|_| config.wrong("key.name"))?;
         let key = Key::new(algorithm, &secret, name, None, None).map_err(|_| config.wrong("key.secret"))?;
-        Ok(Self { config, zone: config.zone.parse().map_err(|_| config.wrong("zone"))?, key: Arc::new(key) })
+        Ok(Self { config, access, zone: config.zone.parse().map_err(|_| config.wrong("zone"))?, key: Arc::new(key) })
     }
 
     /// What the server has at this name now.
@@ -191,7 +139,7 @@ impl<'c> DnsServer<'c> {
     }
 
     fn connect(&self) -> Result<TcpStream> {
-        let DnsConfig { server, port, .. } = self.config;
+        let UpdateServer { server, port, .. } = self.access;
         let addresses: Vec<SocketAddr> = (server.as_str(), *port)
             .to_socket_addrs()
             .context(format!("the DNS server {server} has no address"))?
@@ -221,7 +169,7 @@ impl<'c> DnsServer<'c> {
         let transaction =
             ClientTransaction::request(Arc::clone(&self.key), &mut request, Time48::now()).map_err(too_long)?;
         let away = |error: std::io::Error| {
-            Error::transient(format!("the DNS server {} does not answer: {error}", self.config.server))
+            Error::transient(format!("the DNS server {} does not answer: {error}", self.access.server))
         };
         stream.write_all(request.finish().as_stream_slice()).map_err(away)?;
         let mut length = [0; 2];
@@ -241,12 +189,12 @@ impl<'c> DnsServer<'c> {
     }
 
     fn garbled(&self) -> Error {
-        Error::transient(format!("the answer of the DNS server {} makes no sense", self.config.server))
+        Error::transient(format!("the answer of the DNS server {} makes no sense", self.access.server))
     }
 
     /// Why an answer is not believed.
     fn distrust(&self, error: ValidationError, rcode: Rcode) -> Error {
-        let DnsConfig { server, key, .. } = self.config;
+        let UpdateServer { server, key, .. } = self.access;
         let name = &key.name;
         match error {
             ValidationError::ServerBadTime { client, server: theirs } => {
@@ -266,7 +214,7 @@ impl<'c> DnsServer<'c> {
 
     /// What a server means by a code.
     fn refusal(&self, rcode: Rcode, what: &str) -> Error {
-        let DnsConfig { server, zone, key, .. } = self.config;
+        let (UpdateServer { server, key, .. }, zone) = (self.access, &self.config.zone);
         let name = &key.name;
         match rcode {
             Rcode::SERVFAIL => Error::transient(format!("the DNS server {server} failed {what} (SERVFAIL)")),
@@ -305,22 +253,4 @@ fn prerequisites_of(found: &FoundName, is_ours: bool) -> Result<Vec<Entry>> {
 
 fn too_long<E>(_: E) -> Error {
     Error::bug("a DNS message has no room for a record")
-}
-
-/// A text as TXT has it: its length and itself. Texts of ours are short.
-fn text_data(text: &str) -> Vec<u8> {
-    let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
-    std::iter::once(length).chain(text.bytes().take(usize::from(length))).collect()
-}
-
-/// The addresses by family, as they are on the wire.
-fn split(addresses: &BTreeSet<IpAddr>) -> [RecordSet; 2] {
-    let mut sets = [RecordSet::new(), RecordSet::new()];
-    for address in addresses {
-        match address {
-            IpAddr::V4(address) => sets[0].insert(address.octets().to_vec()),
-            IpAddr::V6(address) => sets[1].insert(address.octets().to_vec()),
-        };
-    }
-    sets
 }
