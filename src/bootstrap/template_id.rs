@@ -108,7 +108,7 @@ mod tests {
             ("phase1.gce.disk_gb", "77"),
             ("phase1.gce.shielded_vm", "n"),
             ("phase1.api.exposure", "load-balancer"),
-            ("phase2.node_labels", "example.com/tier=a"),
+            ("phase2.kubelet.node_labels", "example.com/tier=a"),
         ] {
             assert_ne!(id(&[other]), usual, "{other:?}");
         }
