@@ -91,8 +91,8 @@ impl Target {
         matches!(self, Self::Cloud(_))
     }
 
-    /// Whether another machine, from the latest template, comes in the place of one that has powered
-    /// itself off; on this machine where that is wanted.
+    /// Whether another machine, from the latest template, comes in the place of one that has
+    /// powered itself off; on this machine where that is wanted.
     #[must_use]
     pub fn replaces_ended_machines(self) -> bool {
         self.is_local() || self.cloud().is_some_and(Cloud::replaces_ended_machines)

@@ -132,8 +132,8 @@ fn planned_value(module: &Module, address: &str, pointer: &str) -> Value {
     resource["values"].pointer(pointer).cloned().unwrap_or_default()
 }
 
-/// Another token and another text are for machines that are made from then on: no cloud replaces one
-/// by itself, and what comes in the place of one that ended is of the latest template.
+/// Another token and another text are for machines that are made from then on: no cloud replaces
+/// one by itself, and what comes in the place of one that ended is of the latest template.
 #[test]
 fn what_hosts_are_told_replaces_no_machine() {
     const TEXT: &str = "#cloud-config\n# @turnup:api@ @turnup:token@\n";
