@@ -317,7 +317,7 @@ fn does_not_come(group: &str, template: &str, limit: Duration, reasons: &[String
     let message = format!("no new host of the group {group} became Ready within {limit:?}; no other host is touched");
     let error = reasons.iter().take(8).fold(Error::precondition(message), Error::evidence);
     error.evidence(format!("new hosts are of the template {template}")).hint(
-        "look at the console of the new machine, or on it: journalctl -u turnup-node -u kubelet; correct the configuration, end that machine",
+        "look at the console of the new machine, or on it: journalctl -u turnup-node -u kubelet; correct the configuration; turnup provision; then end that machine",
     )
 }
 

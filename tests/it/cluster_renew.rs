@@ -196,7 +196,8 @@ fn a_template_that_cannot_work_harms_one_host(site: &Site) {
     let (done, seen) = watch(site, || site.fails(4, &["up"]));
     assert!(done.err.contains("no new host of the group workers became Ready within"), "{done}");
     assert!(
-        done.err.contains("no other host is touched") && done.err.contains("end that machine; then: turnup up"),
+        done.err.contains("no other host is touched")
+            && done.err.contains("turnup provision; then end that machine; then: turnup up"),
         "{done}"
     );
     assert_eq!((seen.fewest, seen.failed), (COUNT - 1, 0), "{seen:?}");
@@ -205,12 +206,18 @@ fn a_template_that_cannot_work_harms_one_host(site: &Site) {
     for (name, worker) in &left {
         assert_eq!(Some(worker), before.get(name), "it is as it was");
     }
-    // As the error says: a good configuration, and the end of the machine.
+    // As the error says: a good configuration, for the next machine, and the end of this one.
     configure(site, 60, "50Mi");
+    site.ok(&["provision"]);
     let host = |number: usize| format!("it-workers-{number}");
     let is_node = |number: &usize| left.keys().any(|name| name.starts_with(&host(*number)));
     let broken = (0..COUNT).find(|number| !is_node(number)).unwrap();
-    kill_process(site.leader(&host(broken)).unwrap(), Signal::KILL).unwrap();
+    let (old, start) = (site.leader(&host(broken)).unwrap(), Instant::now());
+    kill_process(old, Signal::KILL).unwrap();
+    while site.leader(&host(broken)).is_none_or(|leader| leader == old) {
+        assert!(start.elapsed() < SOON, "no other machine");
+        std::thread::sleep(Duration::from_millis(200));
+    }
     site.ok(&["up"]);
     let after = workers(site);
     assert!(after.len() == COUNT && after.values().all(|worker| worker.is_available), "{after:?}");
