@@ -8,7 +8,7 @@
 # Built first, with output; then run quietly: cargo replaces itself with turnup.
 TURNUP := cargo run --quiet --release --locked --
 # Tests with these words in their names create hosts, or use what only one cluster at a time can have.
-HOSTS := cluster_ fault_matrix user_data_boot
+HOSTS := cluster_ fault_matrix
 # Files of tests/it that need no root, no network and no other program. A filter also takes longer names, so kconfig_cli:: is among them.
 FAST := tidy:: tidy_circles:: tidy_files:: documents:: glossary:: completions:: config_cli:: config_mistakes:: wizard_cli:: --skip kubeconfig_cli::
 PREFIX ?= $(HOME)/.local

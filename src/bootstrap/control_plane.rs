@@ -1,6 +1,8 @@
 //! The control plane's static pods and the files that they read. Every flag that turnup decides is
 //! in this file; those that a setting assigns (`#: sets = …`) come after them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterSettings, DnsSettings, Oidc, PodSecurity};
@@ -192,7 +194,15 @@ impl ControlPlane<'_> {
         // A socket can be connected to only where it may be written to.
         written.extend(control_plane.encryption_kms_directory());
         // Not the API server itself: it refuses anonymous requests.
-        self.static_pod(&API_SERVER, flags, files, &written, ("HTTP", HEALTH_PORT, "/livez"))
+        let pod = self.static_pod(&API_SERVER, flags, files, &written, ("HTTP", HEALTH_PORT, "/livez"))?;
+        Ok(StaticPod { annotations: self.name_annotations(), ..pod })
+    }
+
+    /// In kops' words: other programs that keep names find there which ones lead to this pod.
+    fn name_annotations(&self) -> BTreeMap<&'static str, String> {
+        let names = self.settings().dns.as_ref().map(DnsSettings::api_names);
+        let kinds = ["dns.alpha.kubernetes.io/external", "dns.alpha.kubernetes.io/internal"];
+        names.into_iter().flat_map(|names| kinds.into_iter().zip(names)).collect()
     }
 
     /// The first one issues tokens; those of the Service's own name stay good beside it.
@@ -324,7 +334,19 @@ impl ControlPlane<'_> {
         let flags = configuration.with_flags(flags, |name| component.file(name))?;
         let requests = configuration.requests();
         let files = component.digest_files(files, &flags);
-        Ok(StaticPod { name: component.name, image, flags, mounts, required: None, probe, requests, files, user })
+        let (required, annotations) = (None, BTreeMap::new());
+        Ok(StaticPod {
+            name: component.name,
+            image,
+            flags,
+            mounts,
+            required,
+            probe,
+            requests,
+            files,
+            user,
+            annotations,
+        })
     }
 
     fn secure(&self, flags: Flags) -> Flags {

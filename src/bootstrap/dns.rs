@@ -37,6 +37,7 @@ pub(super) fn config(cluster: &Cluster, inventory: &Inventory) -> Result<Option<
         ttl: settings.ttl,
         owner: format!("turnup cluster={} id={}", cluster.settings.name, &id[..id.len().min(16)]),
         names: vec![ApiName { name: external, is_external: true }, ApiName { name: internal, is_external: false }],
+        internal: settings.internal(),
         external: outside.collect(),
         api: Some(HttpsEndpoint {
             endpoint: format!("https://127.0.0.1:{}", cluster.settings.api_port),
@@ -77,11 +78,16 @@ pub fn remove_names(cluster: &Cluster) -> Result<BTreeSet<String>> {
     remove_from_here(cluster, &inventory, settings)
 }
 
-/// The names of the API server go; those of annotations are known to the cluster alone.
+/// The names of the API server and of members go; those of annotations are known to the cluster
+/// alone.
 fn remove_from_here(cluster: &Cluster, inventory: &Inventory, settings: &DnsSettings) -> Result<BTreeSet<String>> {
     let removed = config(cluster, inventory).and_then(|config| {
-        let Some(config) = config else { return Ok(String::new()) };
-        node_dns::remove(&DnsConfig { api: None, ..config.clone() }, &mut std::io::sink())?;
+        let Some(mut config) = config else { return Ok(String::new()) };
+        let members = inventory.control_planes().map(|host| format!("etcd-{}.{}", host.name, config.internal));
+        let members: Vec<ApiName> = members.map(|name| ApiName { name, is_external: false }).collect();
+        config.names.extend(members);
+        config.api = None;
+        node_dns::remove(&config, &mut std::io::sink())?;
         Ok(config.owner)
     });
     match removed {

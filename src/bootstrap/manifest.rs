@@ -1,5 +1,7 @@
 //! Static pods: the same form as API objects, written where kubelet looks for them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::component::Flags;
@@ -24,6 +26,7 @@ pub(super) struct StaticPod {
     pub(super) files: String,
     /// The number of its user and group.
     pub(super) user: u32,
+    pub(super) annotations: BTreeMap<&'static str, String>,
 }
 
 /// A GET at the host's loopback address that tells whether a pod lives: scheme, port, path.
@@ -80,14 +83,18 @@ impl StaticPod {
                 "runAsNonRoot": self.user != 0,
             },
         });
+        let mut metadata = json!({
+            "name": self.name,
+            "namespace": "kube-system",
+            "labels": {"component": self.name, "tier": "control-plane", "app.kubernetes.io/managed-by": "turnup"},
+        });
+        if !self.annotations.is_empty() {
+            metadata["annotations"] = json!(self.annotations);
+        }
         json!({
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {
-                "name": self.name,
-                "namespace": "kube-system",
-                "labels": {"component": self.name, "tier": "control-plane", "app.kubernetes.io/managed-by": "turnup"},
-            },
+            "metadata": metadata,
             "spec": {
                 "hostNetwork": true,
                 "priorityClassName": "system-node-critical",

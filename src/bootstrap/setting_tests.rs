@@ -147,12 +147,14 @@ fn hosts_are_told_of_the_dns_zone_what_the_settings_say() {
         ("phase2.dns.server", "ns1.example.com", "access", server("ns1.example.com", 53, "YQ==")),
         ("phase2.dns.port", "5353", "access", server("192.0.2.53", 5353, "YQ==")),
         ("phase2.dns.ttl", "7", "ttl", json!(7)),
-        ("phase2.dns.domain", "k8s.example.com", "names", names("k8s.example.com")),
         ("phase2.dns.key_file", "other.key", "access", server("192.0.2.53", 53, "Yg==")),
         ("phase2.dns.annotations", "y", "annotations", json!(true)),
     ];
     each_reaches_its_field(told, &cases);
     assert_eq!(told(&[("phase2.dns.zone", "example.org")])["zone"], "example.org");
+    let of_domain = told(&[("phase2.dns.domain", "k8s.example.com")]);
+    assert_eq!(of_domain["names"], names("k8s.example.com"));
+    assert_eq!(of_domain["internal"], "internal.k8s.example.com");
     let of_cloud = told(&[
         ("phase1.cloud_provider", "aws"),
         ("phase2.dns.provider", "route53"),

@@ -103,7 +103,13 @@ impl DnsSettings {
     /// The name for clients outside, and the one at the inner addresses.
     #[must_use]
     pub fn api_names(&self) -> [String; 2] {
-        ["api", "api.internal"].map(|name| format!("{name}.{}", self.domain))
+        [&self.domain, &self.internal()].map(|domain| format!("api.{domain}"))
+    }
+
+    /// The domain of names that lead to inner addresses.
+    #[must_use]
+    pub fn internal(&self) -> String {
+        format!("internal.{}", self.domain)
     }
 }
 

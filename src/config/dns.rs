@@ -19,7 +19,7 @@ const NO_ZONE: &str = "hosts";
 /// Everything that is wrong with these settings.
 pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     let text = |name: &str| facts.text(name).unwrap_or_default();
-    let is_cloud = text(PROVIDER) != SERVERS;
+    let is_cloud = ![SERVERS, ""].contains(&text(PROVIDER));
     let given = if is_cloud { format!("{PROVIDER} is {}", text(PROVIDER)) } else { format!("{SERVER} is set") };
     if !is_cloud && text(SERVER).is_empty() {
         return Vec::new();

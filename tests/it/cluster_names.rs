@@ -88,6 +88,8 @@ fn a_cluster_keeps_its_names_in_a_zone() {
     let [own, worker] = [CONTROL_PLANE, WORKER].map(|node| address_of(&site, node));
     wait_for(&server, &site, "api", &[&own]);
     wait_for(&server, &site, "api.internal", &[&own]);
+    let member = format!("etcd-{CONTROL_PLANE}.internal");
+    wait_for(&server, &site, &member, &[&own]);
 
     annotations_are_followed(&site, &server, &own, &worker);
     a_killed_writer_loses_nothing(&site, &server);
@@ -103,7 +105,7 @@ fn a_cluster_keeps_its_names_in_a_zone() {
     wait_for(&server, &site, "port", &[&worker]);
 
     let said = site.ok(&["down", "--yes"]);
-    for name in ["api", "api.internal", "port", "worker", "inside", "www"] {
+    for name in ["api", "api.internal", &member, "port", "worker", "inside", "www"] {
         let name = format!("{name}.it.{ZONE}");
         let left = [server.dig_at_loopback(&name, "A"), server.dig_at_loopback(&name, "TXT")].concat();
         assert!(left.is_empty(), "{name} leads to {left:?} after down: {}", said.out);

@@ -39,6 +39,18 @@ fn typical_mistakes_are_named_with_place_and_way_out() {
             "a firewall that locks turnup out, and one that seems to admit pods",
             r#"{"phase2": {"host": {"firewall_kubelet_networks": ["10.0.0.0/8"], "firewall_ssh_networks": ["192.0.2.0/24"]}}}"#.to_owned(),
         ),
+        (
+            "a zone of a cloud without its id",
+            r#"{"phase1": {"cloud_provider": "aws"}, "phase2": {"dns": {"provider": "route53", "zone": "example.com"}}}"#.to_owned(),
+        ),
+        (
+            "a zone of another cloud",
+            r#"{"phase2": {"dns": {"provider": "route53", "zone": "example.com", "zone_id": "Z0123456789"}}}"#.to_owned(),
+        ),
+        (
+            "a name that Terraform writes as well",
+            r#"{"phase1": {"cloud_provider": "aws", "cluster_name": "prod", "dns": {"provider": "route53", "domain": "example.com"}}, "phase2": {"dns": {"provider": "route53", "zone": "example.com", "zone_id": "Z0123456789"}}}"#.to_owned(),
+        ),
         ("a list as text", r#"{"phase1": {"ssh": {"allowed_cidrs": "10.0.0.0/8"}}}"#.to_owned()),
     ];
     let test_env = TestEnv::new("config");

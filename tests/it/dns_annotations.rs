@@ -14,6 +14,8 @@ use crate::http_server::{self, Request};
 
 const WEB: &str = "web.it.example.test";
 const SHOP: &str = "shop.it.example.test";
+/// The only member that has started.
+const MEMBER: &str = "etcd-cp-0.internal.it.example.test";
 const LIST: &str = "/api/v1/namespaces/kube-system/configmaps/turnup-dns";
 
 /// What the API server has.
@@ -70,8 +72,10 @@ impl Api {
         self.set(|objects| drop(objects.all.insert("services", all)));
     }
 
+    /// The list without the member.
     fn names(&self) -> String {
-        self.0.lock().unwrap().names.replace('\n', " ")
+        let names = self.0.lock().unwrap().names.clone();
+        names.lines().filter(|name| *name != MEMBER).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -101,6 +105,7 @@ fn names_come_and_go_with_the_annotations() {
         ]);
         writer.wait_for_addresses(&server, WEB, &["192.0.2.1"]);
         writer.wait_for_addresses(&server, SHOP, &["192.0.2.2"]);
+        writer.wait_for_addresses(&server, MEMBER, &["10.0.0.1"]);
         assert_eq!(server.dig(WEB, "TXT"), ["turnup cluster=it id=1"]);
         writer.wait_for_line("service default/a.else.test: a.else.test is not in the zone example.test");
         writer.wait_for_line("taken.it.example.test: another owner has it (192.0.2.9), and it is left alone");
@@ -144,6 +149,7 @@ fn only_the_host_of_the_leader_writes_them_and_all_go_at_the_end() {
     writer.reconfigure(|config| config["annotations"] = json!(false));
     writer.wait_for_addresses(&server, WEB, &[]);
     writer.wait_for("the list", || api.names().is_empty());
+    writer.wait_for_addresses(&server, MEMBER, &["10.0.0.1"]);
     writer.reconfigure(|config| config["annotations"] = json!(true));
     writer.wait_for_addresses(&server, WEB, &["192.0.2.1"]);
     writer.stop();
@@ -154,5 +160,7 @@ fn only_the_host_of_the_leader_writes_them_and_all_go_at_the_end() {
     api.set(|objects| objects.is_away = false);
     let (ok, said) = remove(&writer);
     assert!(ok && said.contains("removed web.it.example.test\n"), "{said}");
-    assert!(server.dig(WEB, "A").is_empty() && server.dig(WEB, "TXT").is_empty());
+    for name in [WEB, MEMBER] {
+        assert!(server.dig(name, "A").is_empty() && server.dig(name, "TXT").is_empty(), "{name}");
+    }
 }

@@ -33,6 +33,13 @@ fn answer(etcd: &Etcd, path: &str) -> (&'static str, Value) {
     if etcd.is_away {
         return ("503 Service Unavailable", json!({"message": "etcdserver: request timed out"}));
     }
+    if path.ends_with("/member/list") {
+        let members = json!([
+            {"name": "cp-0", "peerURLs": ["https://10.0.0.1:2380"]},
+            {"name": "", "peerURLs": ["https://10.0.0.9:2380"]},
+        ]);
+        return ("200 OK", json!({"members": members}));
+    }
     if path.ends_with("/maintenance/status") {
         return ("200 OK", json!({"header": {"member_id": "7"}, "leader": if etcd.is_leader { "7" } else { "8" }}));
     }

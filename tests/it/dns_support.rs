@@ -130,6 +130,7 @@ pub(crate) fn config(server: SocketAddr, etcd: &str) -> Value {
             {"name": "api.it.example.test", "is_external": true},
             {"name": "api.internal.it.example.test", "is_external": false},
         ],
+        "internal": "internal.it.example.test",
         "external": {"10.0.0.1": "198.51.100.1"},
         "etcd": {"endpoint": etcd, "authority": "", "certificate": "", "key": ""},
     })

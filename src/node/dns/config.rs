@@ -32,6 +32,9 @@ pub(crate) struct DnsConfig {
     pub owner: String,
     /// The names.
     pub names: Vec<ApiName>,
+    /// Members of etcd are `etcd-NAME` below it. Empty in a file of an older turnup.
+    #[serde(default)]
+    pub internal: String,
     /// By the address of an API server inside the cluster, the one at which clients outside reach
     /// it.
     pub external: BTreeMap<IpAddr, IpAddr>,
@@ -155,6 +158,7 @@ impl Document for DnsConfig {
             ("access.cloud.id", "id"),
             ("owner", "text"),
             ("names[].name", "dns-name"),
+            ("internal", "empty or dns-name"),
             ("external.*", "ip"),
             ("etcd.endpoint", "url"),
             ("etcd.authority", "empty or host-path"),
@@ -208,6 +212,7 @@ mod tests {
                 "ttl": 30,
                 "owner": "turnup: test",
                 "names": [{"name": "api.example.com", "is_external": true}],
+                "internal": "internal.example.com",
                 "external": {"10.0.0.10": "192.0.2.10"},
                 "etcd": endpoint(2379),
                 "api": endpoint(6443),

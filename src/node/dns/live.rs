@@ -1,8 +1,9 @@
 //! Which API servers live, as etcd knows it: each keeps a key with a lease of 15 seconds while it
-//! serves (Kubernetes' `pkg/controlplane/reconcilers/lease.go`). Asked of the member beside it, by
-//! etcd's JSON over HTTP: a program for each look would cost more than all else.
+//! serves (Kubernetes' `pkg/controlplane/reconcilers/lease.go`); and where etcd's own members are.
+//! Asked of the member beside it, by etcd's JSON over HTTP: a program for each look would cost more
+//! than all else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ pub(super) struct LiveServers {
     pub(super) is_leader: bool,
     /// The addresses at which API servers say that they serve. A majority of etcd agrees on them.
     pub(super) addresses: BTreeSet<IpAddr>,
+    /// Where each member of etcd listens for the others, by its name. One that has not started yet
+    /// has no name.
+    pub(super) members: BTreeMap<String, BTreeSet<IpAddr>>,
 }
 
 impl LiveServers {
@@ -50,8 +54,18 @@ impl LiveServers {
             let key = String::from_utf8(STANDARD.decode(&key.key).ok()?).ok()?;
             key.strip_prefix(LEASES)?.parse().ok()
         };
-        Ok(Some(Self { is_leader, addresses: found.kvs.iter().filter_map(address).collect() }))
+        let addresses = found.kvs.iter().filter_map(address).collect();
+        let list: MemberList = ask(&agent, etcd, "cluster/member/list", &json!({}))?;
+        let started = list.members.into_iter().filter(|member| !member.name.is_empty());
+        let members = started.map(|member| (member.name, member.peers.iter().filter_map(|url| host_of(url)).collect()));
+        Ok(Some(Self { is_leader, addresses, members: members.collect() }))
     }
+}
+
+/// The address in `https://ADDRESS:PORT`.
+fn host_of(url: &str) -> Option<IpAddr> {
+    let (host, _) = url.split_once("://")?.1.rsplit_once(':')?;
+    host.trim_matches(['[', ']']).parse().ok()
 }
 
 fn ask<T: DeserializeOwned>(agent: &ureq::Agent, etcd: &HttpsEndpoint, what: &str, body: &Value) -> Result<T> {
@@ -91,4 +105,30 @@ struct Found {
 #[derive(Deserialize)]
 struct Key {
     key: String,
+}
+
+#[derive(Deserialize)]
+struct MemberList {
+    #[serde(default)]
+    members: Vec<ListedMember>,
+}
+
+#[derive(Deserialize)]
+struct ListedMember {
+    #[serde(default)]
+    name: String,
+    #[serde(default, rename = "peerURLs")]
+    peers: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_where_its_url_says() {
+        assert_eq!(host_of("https://10.0.0.1:2380"), Some([10, 0, 0, 1].into()));
+        assert_eq!(host_of("https://[fd00::1]:2380").map(|host| host.to_string()), Some("fd00::1".into()));
+        assert_eq!((host_of("https://etcd-a:2380"), host_of("nonsense")), (None, None));
+    }
 }

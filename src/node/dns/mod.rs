@@ -1,14 +1,15 @@
 //! `turnup node dns`: keeps the names of the API server in a DNS zone as the live API servers are,
-//! by dynamic updates, and on request the names that annotations ask for. kops' dns-controller.
+//! those of etcd's members, and on request the names that annotations ask for. kops'
+//! dns-controller.
 //!
 //! One host writes, that of etcd's leader, and a change takes effect only while the server still
 //! has what the writer saw: an address that is gone is never written again by a host that was late.
 //! A name that another owner made is left alone. A TXT record at each name says whose it is.
 
-mod annotated;
 mod cloud_zone;
 mod config;
 mod decide;
+mod listed;
 mod live;
 mod name_list;
 mod record;
@@ -24,8 +25,8 @@ use std::time::Duration;
 use crate::error::{Class, Context as _, Result};
 use crate::exec::signals;
 
-use annotated::AnnotatedNames;
 pub(crate) use config::{ApiName, DnsConfig, HostedZone, HttpsEndpoint, TsigKey, UpdateServer, ZoneAccess};
+use listed::ListedNames;
 use writer::{DnsWriter, remove_name};
 use zone::NameZone;
 
@@ -39,20 +40,20 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) fn run(path: &Path, out: &mut dyn Write) -> Result<()> {
     let config = DnsConfig::read(path)?;
     let zone = NameZone::open(&config)?;
-    let mut annotated = AnnotatedNames::new(&config);
+    let mut listed = ListedNames::new(&config);
     let mut writer = DnsWriter::new(&config, &zone, out);
     while !signals::interrupted() {
-        let is_leader = writer.round()?;
-        match &mut annotated {
-            Some(annotated) if is_leader => match annotated.round(&mut writer) {
+        let leads = writer.round()?;
+        match (&mut listed, leads) {
+            (Some(listed), Some(live)) => match listed.round(&live, &mut writer) {
                 Err(error) if error.class() == Class::Interrupted => {}
                 result => result?,
             },
-            Some(annotated) => {
-                annotated.rest();
+            (Some(listed), None) => {
+                listed.rest();
                 writer.rest();
             }
-            None => {}
+            (None, _) => {}
         }
         signals::sleep(INTERVAL).ok();
     }
@@ -72,7 +73,7 @@ pub(crate) fn remove(config: &DnsConfig, out: &mut dyn Write) -> Result<()> {
         Ok(())
     };
     config.names.iter().try_for_each(|name| remove(&name.name))?;
-    config.api.as_ref().map_or(Ok(()), |api| annotated::remove_all(config, api, remove))
+    config.api.as_ref().map_or(Ok(()), |api| listed::remove_all(api, remove))
 }
 
 /// The same by the file of a host.

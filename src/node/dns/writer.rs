@@ -44,11 +44,12 @@ impl<'a> DnsWriter<'a> {
         Self { config, zone, has_written, seen, wrong_since: None, told, next: None, out }
     }
 
-    /// Keeps the names of the API server. Whether this host's etcd leads: it writes all others.
-    pub(super) fn round(&mut self) -> Result<bool> {
+    /// Keeps the names of the API server. What lives, where this host's etcd leads: it writes all
+    /// other names.
+    pub(super) fn round(&mut self) -> Result<Option<LiveServers>> {
         let is_due = self.next.is_none_or(|next| Instant::now() >= next);
         let live = match LiveServers::read(&self.config.etcd, is_due) {
-            Ok(None) => return Ok(false),
+            Ok(None) => return Ok(None),
             Ok(Some(live)) => {
                 self.tell("etcd", "etcd answers")?;
                 live
@@ -56,7 +57,7 @@ impl<'a> DnsWriter<'a> {
             Err(error) => {
                 self.tell("etcd", error.message())?;
                 if !is_due {
-                    return Ok(false);
+                    return Ok(None);
                 }
                 LiveServers::default()
             }
@@ -67,13 +68,13 @@ impl<'a> DnsWriter<'a> {
             let wanted = self.addresses(&live, *is_external);
             match self.keep(name, &wanted, live.is_leader, self.zone.interval()) {
                 Ok(is_right) => all_right &= is_right,
-                Err(error) if error.class() == Class::Interrupted => return Ok(false),
+                Err(error) if error.class() == Class::Interrupted => return Ok(None),
                 Err(error) => self.tell(name, error.message())?,
             }
         }
         self.wrong_since = if all_right { None } else { self.wrong_since.or_else(|| Some(Instant::now())) };
         self.next = Some(Instant::now() + LONG_INTERVAL);
-        Ok(live.is_leader)
+        Ok(Some(live).filter(|live| live.is_leader))
     }
 
     fn addresses(&self, live: &LiveServers, is_external: bool) -> BTreeSet<IpAddr> {

@@ -139,6 +139,14 @@ impl SourceObject {
         kind == SourceKind::Node || annotations.contains_key(EXTERNAL) || annotations.contains_key(INTERNAL)
     }
 
+    /// The annotations of turnup's own pods are for other programs: their names are kept as etcd
+    /// knows them to live.
+    fn is_api_server(&self, kind: SourceKind) -> bool {
+        kind == SourceKind::Pod
+            && self.metadata.namespace == "kube-system"
+            && self.metadata.labels.get("component").is_some_and(|name| name == "kube-apiserver")
+    }
+
     fn is_ready(&self) -> bool {
         self.status.conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True")
     }
@@ -198,6 +206,7 @@ pub(super) fn find_wanted(
                 });
                 for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                     match check_name(name, rules) {
+                        _ if object.is_api_server(*kind) => {}
                         Ok(name) => wanted.ask(name, addresses.as_ref()),
                         Err(why) => drop(wanted.refused.insert(object.describe(*kind), why)),
                     }

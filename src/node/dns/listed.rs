@@ -1,14 +1,16 @@
-//! The names that annotations ask for: what is made, kept and removed of them, by the host whose
-//! member of etcd leads. What objects ask for is `source`'s part; a name is written like the API
-//! server's own.
+//! Names that come and go, of etcd's members and those that annotations ask for: what is made, kept
+//! and removed of them, by the host whose member of etcd leads. What objects ask for is `source`'s
+//! part; a name is written like the API server's own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::error::{Class, Result};
 use crate::failpoint;
 
 use super::config::{DnsConfig, HttpsEndpoint};
+use super::live::LiveServers;
 use super::name_list::NameList;
 use super::source::{NameSources, Rules, Wanted};
 use super::writer::DnsWriter;
@@ -16,17 +18,17 @@ use super::writer::DnsWriter;
 /// When a name is looked at again that is as it should be.
 const LOOK_AGAIN: Duration = Duration::from_mins(5);
 /// About the list in what is told.
-const LIST: &str = "annotations";
+const LIST: &str = "other names";
 
 /// What this host knows of them while it writes.
-pub(super) struct AnnotatedNames<'a> {
+pub(super) struct ListedNames<'a> {
     config: &'a DnsConfig,
     api: &'a HttpsEndpoint,
     sources: Option<NameSources>,
     list: Option<NameList>,
 }
 
-impl<'a> AnnotatedNames<'a> {
+impl<'a> ListedNames<'a> {
     /// None in a configuration of an older turnup.
     pub(super) fn new(config: &'a DnsConfig) -> Option<Self> {
         let api = config.api.as_ref()?;
@@ -38,11 +40,13 @@ impl<'a> AnnotatedNames<'a> {
         (self.sources, self.list) = (None, None);
     }
 
-    /// Brings the zone to what objects ask for now.
-    pub(super) fn round(&mut self, writer: &mut DnsWriter<'_>) -> Result<()> {
-        let Some(wanted) = self.find_wanted(writer)? else { return Ok(()) };
+    /// Brings the zone to what lives and what objects ask for now.
+    pub(super) fn round(&mut self, live: &LiveServers, writer: &mut DnsWriter<'_>) -> Result<()> {
+        let members = member_names(live, &self.config.internal);
+        let Some(mut wanted) = self.find_wanted(&members, writer)? else { return Ok(()) };
+        wanted.names.extend(members);
         match self.bring_about(&wanted, writer) {
-            Ok(()) => writer.tell(LIST, "all is as they ask"),
+            Ok(()) => writer.tell(LIST, "all are as they should be"),
             Err(error) if error.class() == Class::Interrupted => Err(error),
             Err(error) => {
                 self.list = None;
@@ -52,7 +56,7 @@ impl<'a> AnnotatedNames<'a> {
     }
 
     /// None while it is not known.
-    fn find_wanted(&mut self, writer: &mut DnsWriter<'_>) -> Result<Option<Wanted>> {
+    fn find_wanted(&mut self, members: &Names, writer: &mut DnsWriter<'_>) -> Result<Option<Wanted>> {
         if !self.config.annotations {
             // What was made before they were switched off goes.
             return Ok(Some(Wanted::default()));
@@ -61,7 +65,8 @@ impl<'a> AnnotatedNames<'a> {
         for (kind, why) in sources.failures() {
             writer.tell(kind, &why)?;
         }
-        let reserved = self.config.names.iter().map(|name| name.name.as_str()).collect();
+        let own = self.config.names.iter().map(|name| &name.name).chain(members.keys());
+        let reserved = own.map(String::as_str).collect();
         let look_up = |name: &str| sources.look_up(name);
         let wanted = sources.wanted(&Rules { zone: &self.config.zone, reserved: &reserved, look_up: &look_up });
         for (object, why) in wanted.iter().flat_map(|wanted| &wanted.refused) {
@@ -93,6 +98,14 @@ impl<'a> AnnotatedNames<'a> {
     }
 }
 
+/// Where each name is to lead.
+type Names = BTreeMap<String, BTreeSet<IpAddr>>;
+
+fn member_names(live: &LiveServers, domain: &str) -> Names {
+    let named = live.members.iter().filter(|(_, addresses)| !domain.is_empty() && !addresses.is_empty());
+    named.map(|(member, addresses)| (format!("etcd-{member}.{domain}"), addresses.clone())).collect()
+}
+
 /// What one name is refused for hinders no other one; a server that is away does.
 fn tolerate<T>(result: Result<T>, name: &str, writer: &mut DnsWriter<'_>) -> Result<Option<T>> {
     match result {
@@ -106,16 +119,7 @@ fn replace(list: &mut NameList, api: &HttpsEndpoint, names: &BTreeSet<String>) -
     failpoint::around(format_args!("dns list"), || list.replace(api, names))
 }
 
-/// Removes all names of the list by `remove`, whether annotations ask for them or not.
-pub(super) fn remove_all(
-    config: &DnsConfig,
-    api: &HttpsEndpoint,
-    mut remove: impl FnMut(&str) -> Result<()>,
-) -> Result<()> {
-    let list = match NameList::read(api) {
-        // Where annotations are off, the list is empty but for names of before.
-        Err(_) if !config.annotations => return Ok(()),
-        list => list?,
-    };
-    list.names().iter().try_for_each(|name| remove(name))
+/// Removes all names of the list by `remove`, whatever asks for them.
+pub(super) fn remove_all(api: &HttpsEndpoint, mut remove: impl FnMut(&str) -> Result<()>) -> Result<()> {
+    NameList::read(api)?.names().iter().try_for_each(|name| remove(name))
 }
