@@ -84,8 +84,8 @@ test-cis: ## The automated items of the CIS benchmark on real hosts and on what 
 	cargo test --locked --all-features --test it -- --include-ignored cis:: cis_rules::
 test-settings: ## Settings where they act: components, hosts and addons on real hosts, files of every target; needs root
 	cargo test --locked --all-features --test it -- --include-ignored cluster_settings cluster_systems cluster_kernel cluster_places cluster_random user_data_boot cluster_addons cluster_assets config_reach config_poison
-test-upgrade: ## From one minor version of Kubernetes to the next, with drains and budgets, on real hosts; needs root
-	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_upgrade
+test-upgrade: ## From one minor version of Kubernetes to the next with drains and budgets, and hosts of node groups renewed, on real hosts; needs root
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_upgrade cluster_renew
 test-rotate: ## Every keyset rotated on real hosts under requests, with a kill in the middle; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_rotate
 test-backup: ## Backups of etcd, stores for them, and the way back to one by hand, on real hosts; needs root

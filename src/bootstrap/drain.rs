@@ -12,7 +12,7 @@ use super::api::{Kubectl, has_ended};
 use super::condition::is_ready;
 
 /// Says that turnup cordoned the Node, and will uncordon it.
-const CORDONED: &str = "turnup.dev/cordoned";
+pub(super) const CORDONED: &str = "turnup.dev/cordoned";
 /// kubectl ends by its own limit first, which names the pods.
 const GRACE: Duration = Duration::from_secs(30);
 /// The label of pods of `turnup validate`, which end by themselves (`templates/validate`).
@@ -52,7 +52,7 @@ pub(super) fn drain(kubectl: &Kubectl, node: &str, timeout: Duration, force: boo
 }
 
 /// An operator's cordon stays theirs.
-fn cordon(kubectl: &Kubectl, node: &str) -> Result<()> {
+pub(super) fn cordon(kubectl: &Kubectl, node: &str) -> Result<()> {
     if kubectl.get(&["node", node])?["spec"]["unschedulable"] == true {
         return Ok(());
     }

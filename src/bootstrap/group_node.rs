@@ -8,6 +8,8 @@ use super::condition::find_condition;
 
 /// The label of Nodes that joined by themselves, with the name of their group.
 pub(super) const GROUP: &str = "turnup.dev/group";
+/// The label of the same Nodes, with the id of the template that their machines were made from.
+pub(super) const TEMPLATE: &str = "turnup.dev/template";
 /// Kubernetes, too, leaves pods for so long on a node that says nothing. Then the machine counts as
 /// gone everywhere in turnup: its Node may be deleted, its name and its addresses may be another
 /// machine's.

@@ -23,7 +23,7 @@ use super::assets::unit_word;
 use super::component::Flags;
 use super::configuration::{self, Configuration};
 use super::firewall::FILE as FIREWALL_FILE;
-use super::group_node::GROUP;
+use super::group_node::{GROUP, TEMPLATE};
 use super::healthcheck;
 use super::node_metadata;
 use super::node_target::NodeTarget;
@@ -31,6 +31,7 @@ use super::proxy::HostProxy;
 use super::reserved_memory;
 use super::runtime::{self, ContainerRuntime};
 use super::template;
+use super::template_id;
 
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
@@ -183,9 +184,9 @@ impl Agents<'_> {
     /// are the step's `label-nodes`.
     fn labels(&self) -> String {
         let Some(group) = self.target.group else { return String::new() };
-        let own = (GROUP.to_owned(), group.name.clone());
+        let own = [(GROUP.to_owned(), group.name.clone()), (TEMPLATE.to_owned(), template_id::MARK.to_owned())];
         let mut labels = self.settings().node_labels.clone();
-        labels.extend(group.labels.clone().into_iter().chain([own]));
+        labels.extend(group.labels.clone().into_iter().chain(own));
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     }
 

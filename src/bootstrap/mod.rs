@@ -60,6 +60,8 @@ pub mod pki_items;
 mod private_key;
 mod proxy;
 mod rbac;
+mod renew_groups;
+mod renewal;
 mod reserved_memory;
 pub mod reset;
 pub mod restore;
@@ -76,6 +78,7 @@ mod steps;
 mod subject;
 mod teardown_policy;
 pub(crate) mod template;
+mod template_id;
 mod token;
 mod token_holders;
 #[cfg(test)]

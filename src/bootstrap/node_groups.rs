@@ -23,7 +23,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(3);
 pub(super) struct WaitForGroups(pub(super) NodeContext);
 
 /// How many Nodes a group has to have.
-const fn wanted(group: &HostGroup) -> u32 {
+pub(super) const fn wanted(group: &HostGroup) -> u32 {
     match (group.max, group.min) {
         (None, _) => group.size,
         (Some(_), Some(min)) => min,

@@ -96,8 +96,20 @@ impl RollingUpdate {
         Ok(())
     }
 
+    /// Cordons a node whose machine is going to end, and drains it where the settings say so.
+    pub(super) fn drain_before_end(&self, kubectl: &Kubectl, node: &str, cx: &Cx) -> Result<()> {
+        if let Some(timeout) = self.settings.drain_timeout {
+            self.drain_within(kubectl, node, timeout, cx)?;
+        }
+        drain::cordon(kubectl, node)
+    }
+
     fn drain(&self, kubectl: &Kubectl, node: &str, changes: &[Change], cx: &Cx) -> Result<()> {
         let Some(timeout) = self.drain_timeout(changes) else { return Ok(()) };
+        self.drain_within(kubectl, node, timeout, cx)
+    }
+
+    fn drain_within(&self, kubectl: &Kubectl, node: &str, timeout: Duration, cx: &Cx) -> Result<()> {
         if !drain::has_room(&kubectl.get(&["nodes"])?, node) {
             cx.progress(format!("not draining {node}: no other node takes pods"));
             return Ok(());
@@ -146,7 +158,7 @@ fn uncordon(kubectl: &Kubectl, node: &str, cx: &Cx) -> Result<()> {
 
 /// What is wrong in the cluster now: nodes that are not Ready, and workloads of kube-system that
 /// lack pods.
-fn look(kubectl: &Kubectl) -> Result<BTreeSet<String>> {
+pub(super) fn look(kubectl: &Kubectl) -> Result<BTreeSet<String>> {
     let nodes = kubectl.get(&["nodes"])?;
     let workloads = kubectl.get(&["deployments,daemonsets", "--namespace=kube-system"])?;
     Ok(find_ills(&nodes, &workloads))

@@ -38,6 +38,7 @@ use super::node_metadata::{self, MANAGED, NodeMetadata};
 use super::node_target::NodeTarget;
 use super::pki::{Authority, Pki};
 use super::rbac::ApplyRbac;
+use super::renew_groups::{self, RenewGroups};
 use super::step_ids::{ARTIFACTS, GATHER_FACTS, NODE_CONFIG};
 
 /// Steps that may take all the time that a host has.
@@ -51,6 +52,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let mut manifest = cluster.manifest("bootstrap")?;
     // Without groups there are no hosts to wait for.
     manifest.steps.retain(|step| step.name != "wait-groups" || !inventory.groups.is_empty());
+    let renews = renew_groups::can_renew(cluster, &inventory);
+    manifest.steps.retain(|step| step.name != "renew-groups" || renews);
     let takes_backup = cluster.settings.backup.as_ref().is_some_and(|backup| backup.before_change);
     manifest.steps.retain(|step| step.name != "backup" || takes_backup);
     manifest.steps.retain(|step| step.name != "backup-keys" || cluster.settings.backup.is_some());
@@ -63,6 +66,9 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         parallel: Some(limits.parallel_hosts),
     };
     phase.at_once = Members::count_at_once(&cluster.store, &inventory)?;
+    if renews {
+        phase = phase.with("renew-groups", RenewGroups(step()));
+    }
     Ok(phase
         .with("artifacts", Artifacts(step()))
         .with("pki", Certificates(step()))

@@ -110,6 +110,18 @@ pub trait Cloud: VolumeProvider {
     /// The settings that attributes of such a disk come from, beside those that clouds share.
     fn etcd_volume_settings(&self) -> &'static [VolumeSetting];
 
+    /// Those fields of the module's variable of its name that say what workers' machines are made
+    /// of, beside those of each group.
+    fn machine_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether it makes another machine, from the latest template, in the place of one that has
+    /// powered itself off.
+    fn replaces_ended_machines(&self) -> bool {
+        false
+    }
+
     /// What lends a machine a key for buckets that speak S3, by its own identity; none where its
     /// machines have no such one.
     fn bucket_key(&self) -> Option<LendKey> {

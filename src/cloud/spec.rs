@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 
 use super::dns_provider::DnsProvider;
 use super::{Cloud, Target, refused};
@@ -171,6 +172,14 @@ pub struct CloudGroup {
     pub(crate) spot: bool,
     pub(crate) public_address: bool,
     pub(crate) tags: BTreeMap<String, String>,
+    /// Where the cloud itself rolls a change out: so many hosts at a time, and so many in advance.
+    #[serde(flatten)]
+    pub(crate) rollout: Option<CloudRollout>,
+}
+
+/// How many hosts a cloud replaces at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CloudRollout {
     pub(crate) max_unavailable: u32,
     pub(crate) max_surge: u32,
 }
@@ -274,6 +283,22 @@ impl Spec {
         self.groups.contains_key(group).then(|| self.own.settings.node_name_prefix(group))?
     }
 
+    /// What the machines of a group are made of and told for their whole life, as far as settings
+    /// say it: with another value other machines are needed.
+    pub(crate) fn machine_of(&self, group: &str) -> Result<serde_json::Value> {
+        let own = self.own.settings.variable().context("the variables of the module")?;
+        let fields = self.cloud().machine_fields().iter().map(|field| &own[*field]);
+        let of_group = self.groups.get(group).map(|group| {
+            let CloudGroup { machine_type, image, disk_gb, disk_type, spot, public_address, .. } = group;
+            json!([machine_type, image, disk_gb, disk_type, spot, public_address])
+        });
+        // Hosts are told once where the API server is.
+        let Api { port, exposure, host, external, static_address, internal_load_balancer, .. } = &self.api;
+        let by_name = (*exposure == Exposure::Dns).then_some(self.control_plane.len() > 1);
+        let api = json!([port, exposure, host, external, static_address, internal_load_balancer, by_name]);
+        Ok(json!([self.ipv6, of_group, api, fields.collect::<Vec<_>>()]))
+    }
+
     /// The keys of the variable `user_data`: the control plane and each group.
     pub fn hosts_alike(&self) -> impl Iterator<Item = &str> {
         std::iter::once(CONTROL_PLANE).chain(self.groups.keys().map(String::as_str))
@@ -283,7 +308,7 @@ impl Spec {
         let name = settings.get("phase1.cluster_name")?;
         let (defaults, mut own) = cloud.read(settings)?;
         let control_plane = control_plane(settings, &name, &defaults)?;
-        let groups = groups(settings, &defaults)?;
+        let groups = groups(cloud, settings, &defaults)?;
         own.name_all(&name, &control_plane, &groups);
         let spec = Self {
             networks: Networks {
@@ -427,7 +452,7 @@ fn fit_host(cluster: &str, index: u32) -> String {
     fit(cluster, 63 - end.len()) + &end
 }
 
-fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, CloudGroup>> {
+fn groups(cloud: &dyn Cloud, settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, CloudGroup>> {
     let mut asked: Vec<Asked> = settings.get_records("phase1.node_groups")?;
     // Clouds find the control plane's machines and give them rights by names that begin so.
     if let Some(group) = asked.iter().find(|group| group.name.starts_with(CONTROL_PLANE)) {
@@ -442,8 +467,13 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, C
                 .context("the group of all workers")?,
         ];
     }
-    let surge: u32 = settings.get_number("phase2.update.max_surge")?;
-    let unavailable: u32 = settings.get_number("phase2.update.max_unavailable")?;
+    // Elsewhere turnup renews the hosts itself.
+    let usual = if cloud.replaces_ended_machines() {
+        None
+    } else {
+        let max_surge = settings.get_number("phase2.update.max_surge")?;
+        Some(CloudRollout { max_unavailable: settings.get_number("phase2.update.max_unavailable")?, max_surge })
+    };
     let group = |one: Asked| {
         let group = CloudGroup {
             role: Role::Worker,
@@ -460,8 +490,10 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, C
             spot: one.spot,
             public_address: one.public_address.unwrap_or(defaults.public_address),
             tags: one.tags,
-            max_unavailable: one.max_unavailable.unwrap_or(unavailable),
-            max_surge: one.max_surge.unwrap_or(surge),
+            rollout: usual.map(|usual| CloudRollout {
+                max_unavailable: one.max_unavailable.unwrap_or(usual.max_unavailable),
+                max_surge: one.max_surge.unwrap_or(usual.max_surge),
+            }),
         };
         (one.name, group)
     };

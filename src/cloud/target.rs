@@ -91,6 +91,13 @@ impl Target {
         matches!(self, Self::Cloud(_))
     }
 
+    /// Whether another machine, from the latest template, comes in the place of one that has
+    /// powered itself off; on this machine where that is wanted.
+    #[must_use]
+    pub fn replaces_ended_machines(self) -> bool {
+        self.is_local() || self.cloud().is_some_and(Cloud::replaces_ended_machines)
+    }
+
     /// The largest user data in bytes; none where it is unknown.
     #[must_use]
     pub fn user_data_limit(self) -> Option<usize> {
@@ -114,5 +121,7 @@ mod tests {
             assert_eq!(Target::of(name).name(), name);
         }
         assert!(Target::of("openstack").is_custom());
+        let renewed = Target::all().filter(|target| target.replaces_ended_machines()).map(Target::name);
+        assert_eq!(renewed.collect::<Vec<_>>(), ["local", "gce", "aws"]);
     }
 }

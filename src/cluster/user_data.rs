@@ -103,6 +103,9 @@ pub struct GroupRecord {
     /// What kubelet keeps for itself and the container runtime.
     #[serde(default)]
     pub kube_reserved: BTreeMap<String, String>,
+    /// How many of its hosts may be away while they are renewed.
+    #[serde(default)]
+    pub max_unavailable: Option<usize>,
     /// Files with user data of its own.
     #[serde(default)]
     pub additional_user_data: Vec<String>,

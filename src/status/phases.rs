@@ -15,7 +15,7 @@ use crate::{addons, bootstrap, provision};
 /// The phases in their order.
 const PHASES: [&str; 3] = ["provision", "bootstrap", "addons"];
 /// Steps whose proof is an answer of the API, all of `addons` besides.
-const ASK_THE_API: [&str; 5] = ["api", "rbac", "wait-groups", "label-nodes", "delete-nodes"];
+const ASK_THE_API: [&str; 6] = ["api", "rbac", "wait-groups", "label-nodes", "renew-groups", "delete-nodes"];
 
 /// How a phase stands, the worst of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -81,7 +81,7 @@ fn resized(settings: &Settings, group: &str, size: u32) -> String {
 #[test]
 fn a_change_on_aws_touches_what_it_is_about() {
     let config = &profiles("aws")["groups"];
-    let module = Module::with_rules("aws", "aws", config, &json!({"replace": {"aws_launch_template": ["name"]}}));
+    let module = Module::with_stub("aws", "aws", config);
     module.apply();
     let change = |name: &str, value: &str| {
         let mut changed = settings(config);
@@ -110,20 +110,18 @@ fn a_change_on_aws_touches_what_it_is_about() {
         assert!(code == 1 && words.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{name}: {err}");
     }
 
-    // Tags are written on what is there: a host's template gets another version, and no other name,
-    // for which it would be replaced.
+    // Tags are written on what is there: a host's template gets another version.
     change("phase1.tags", "team=another");
     let tagged = module.changes();
     assert!(tagged.values().all(|actions| actions == update), "{tagged:?}");
 
-    // Another machine type is another host: of this group, and of no other.
+    // Another machine type is another version of the template of this group, and of no other.
     change(
         "phase1.node_groups",
         &settings(config).get("phase1.node_groups").unwrap().replace("g5.xlarge", "g6.xlarge"),
     );
-    let replaced = ["aws_autoscaling_group.group[\"own\"]", "aws_launch_template.group[\"own\"]"];
-    let actions = [update, "[\"create\",\"delete\"]"];
-    assert_eq!(module.changes(), replaced.map(str::to_owned).into_iter().zip(actions.map(str::to_owned)).collect());
+    let template = BTreeMap::from([("aws_launch_template.group[\"own\"]".to_owned(), update.to_owned())]);
+    assert_eq!(module.changes(), template);
 }
 
 /// What a plan says of one value of a resource.
@@ -134,10 +132,10 @@ fn planned_value(module: &Module, address: &str, pointer: &str) -> Value {
     resource["values"].pointer(pointer).cloned().unwrap_or_default()
 }
 
-/// The next token is for machines that are made from then on; what a machine is made of replaces
-/// machines, also after that.
+/// Another token and another text are for machines that are made from then on: no cloud replaces
+/// one by itself, and what comes in the place of one that ended is of the latest template.
 #[test]
-fn another_join_token_replaces_no_machine() {
+fn what_hosts_are_told_replaces_no_machine() {
     const TEXT: &str = "#cloud-config\n# @turnup:api@ @turnup:token@\n";
     let (update, replace) = ("[\"update\"]".to_owned(), "[\"create\",\"delete\"]".to_owned());
     let tell = |module: &Module, text: &str, token: &str| {
@@ -145,27 +143,28 @@ fn another_join_token_replaces_no_machine() {
         let spec = turnup::cloud::Spec::find(&settings(config)).unwrap().unwrap();
         module.tell_with(&spec, text, token);
     };
+    let next = [(TEXT.to_owned(), "bbbbbb.0123456789abcdef"), (TEXT.replace('#', "##"), "bbbbbb.0123456789abcdef")];
 
-    let module = Module::with_rules(
-        "aws",
-        "aws",
-        &profiles("aws")["groups"],
-        &json!({"replace": {"aws_launch_template": ["name"]}}),
-    );
+    let module = Module::with_stub("aws", "aws", &profiles("aws")["groups"]);
     tell(&module, TEXT, "aaaaaa.0123456789abcdef");
+    let template = "aws_launch_template.group[\"web\"]";
+    assert!(module.changes().contains_key(template));
+    let behavior = planned_value(&module, template, "/instance_initiated_shutdown_behavior");
+    assert_eq!(behavior, json!("terminate"));
+    let refresh = planned_value(&module, "aws_autoscaling_group.group[\"web\"]", "/instance_refresh/0");
+    assert_eq!(refresh, Value::Null);
     module.apply();
-    tell(&module, TEXT, "bbbbbb.0123456789abcdef");
-    let changes = module.changes();
-    let is_template = |address: &String| address.starts_with("aws_launch_template.group[");
-    assert!(
-        changes.len() == 4 && changes.iter().all(|(address, actions)| is_template(address) && *actions == update),
-        "{changes:?}"
-    );
-    module.apply();
-    tell(&module, &TEXT.replace('#', "##"), "bbbbbb.0123456789abcdef");
-    let changes = module.changes();
-    assert_eq!(changes["aws_launch_template.group[\"web\"]"], replace);
-    assert_eq!(changes["aws_autoscaling_group.group[\"web\"]"], update, "by which its hosts are replaced");
+    for (text, token) in &next {
+        tell(&module, text, token);
+        let changes = module.changes();
+        let is_template = |address: &String| address.starts_with("aws_launch_template.");
+        assert!(changes.contains_key(template), "{changes:?}");
+        assert!(
+            changes.iter().all(|(address, actions)| is_template(address) && *actions == update),
+            "groups take the latest version: {changes:?}"
+        );
+        module.apply();
+    }
 
     let rules = json!({"replace": {"google_compute_instance_template": ["metadata"]}});
     let module = Module::with_rules("gce", "google", &profiles("gce")["groups"], &rules);
@@ -173,27 +172,18 @@ fn another_join_token_replaces_no_machine() {
         "google_compute_instance_template.group[\"web\"]",
         "google_compute_region_instance_group_manager.fixed[\"web\"]",
     );
-    let policy = |module: &Module| {
-        let repair = planned_value(module, group, "/instance_lifecycle_policy/0/force_update_on_repair");
-        (planned_value(module, group, "/update_policy/0/type"), repair)
-    };
-    let (now, later) = ((json!("PROACTIVE"), json!("NO")), (json!("OPPORTUNISTIC"), json!("YES")));
     tell(&module, TEXT, "aaaaaa.0123456789abcdef");
     module.apply();
-    for token in ["bbbbbb.0123456789abcdef", "cccccc.0123456789abcdef"] {
-        tell(&module, TEXT, token);
+    for (text, token) in &next {
+        tell(&module, text, token);
         let changes = module.changes();
         assert_eq!((&changes[template], &changes[group]), (&replace, &update));
-        assert!(!changes.keys().any(|address| address.starts_with("terraform_data")), "{changes:?}");
-        assert_eq!(policy(&module), later);
+        let repair = planned_value(&module, group, "/instance_lifecycle_policy/0/force_update_on_repair");
+        assert_eq!(planned_value(&module, group, "/update_policy/0/type"), json!("OPPORTUNISTIC"));
+        assert_eq!(repair, json!("YES"));
         module.apply();
         assert_eq!(module.changes(), BTreeMap::new());
     }
-    tell(&module, &TEXT.replace('#', "##"), "cccccc.0123456789abcdef");
-    assert_eq!(module.changes()[group], update);
-    module.apply();
-    assert_eq!(module.changes(), BTreeMap::new());
-    assert_eq!(policy(&module), now, "its hosts are replaced");
 
     let module = Module::with_stub("azure", "azurerm", &profiles("azure")["groups"]);
     tell(&module, TEXT, "aaaaaa.0123456789abcdef");

@@ -21,7 +21,7 @@ const NEW: &str = "1.36.3";
 const SOON: Duration = Duration::from_mins(5);
 
 /// A Deployment of agnhost's web server with a budget of so many pods that must stay.
-fn start_shop(site: &Site, replicas: u32, min_available: u32) {
+pub(crate) fn start_shop(site: &Site, replicas: u32, min_available: u32) {
     let labels = json!({"app": "shop"});
     let container = json!({
         "name": "shop", "image": agnhost(site), "imagePullPolicy": "Never", "args": ["netexec", "--http-port=8080"],
@@ -45,14 +45,14 @@ fn start_shop(site: &Site, replicas: u32, min_available: u32) {
 }
 
 /// kubectl for the time in which turnup runs.
-fn kubectl_beside(site: &Site) -> Command {
+pub(crate) fn kubectl_beside(site: &Site) -> Command {
     let mut kubectl = Command::new(site.ok(&["artifacts", "path", "kubectl"]).out.trim());
     kubectl.arg(format!("--kubeconfig={}", site.path("kubeconfig").display())).arg("--request-timeout=5s");
     kubectl
 }
 
 /// The fewest pods of the shop that were ready at once while `act` ran.
-fn fewest_ready<R>(site: &Site, act: impl FnOnce() -> R) -> (R, i64) {
+pub(crate) fn fewest_ready<R>(site: &Site, act: impl FnOnce() -> R) -> (R, i64) {
     let mut kubectl = kubectl_beside(site);
     kubectl.args(["get", "deployment", "shop", "--output=jsonpath={.status.readyReplicas}"]);
     let is_over = Arc::new(AtomicBool::new(false));
@@ -77,7 +77,7 @@ fn fewest_ready<R>(site: &Site, act: impl FnOnce() -> R) -> (R, i64) {
 }
 
 /// No Node is cordoned, or says that turnup cordoned it.
-fn none_is_cordoned(site: &Site) {
+pub(crate) fn none_is_cordoned(site: &Site) {
     for node in site.get(&["nodes"]) {
         assert_ne!(node["spec"]["unschedulable"], true, "{node}");
         assert!(node["metadata"]["annotations"].get("turnup.dev/cordoned").is_none(), "{node}");

@@ -64,6 +64,7 @@ mod cluster_places;
 mod cluster_policies;
 mod cluster_quota;
 mod cluster_random;
+mod cluster_renew;
 mod cluster_replaced;
 mod cluster_reset;
 mod cluster_restore;

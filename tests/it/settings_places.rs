@@ -22,8 +22,8 @@ const BACKUP: &[(&str, &str)] = &[("phase2.backup.store", "host")];
 const ENCRYPTED: &[(&str, &str)] = &[("phase2.security.encryption_provider", "kms")];
 const PROXY: &[(&str, &str)] = &[("phase2.http_proxy", "http://proxy.example.com:3128")];
 
-const AWS: &[(&str, &str)] =
-    &[("phase1.cloud_provider", "aws"), ("phase1.user_data.artifacts_url", "https://example.com/a")];
+const AZURE: &[(&str, &str)] =
+    &[("phase1.cloud_provider", "azure"), ("phase1.user_data.artifacts_url", "https://example.com/a")];
 const BAREMETAL: &[(&str, &str)] = &[("phase1.cloud_provider", "baremetal"), ("phase1.baremetal.hosts", HOSTS)];
 const HOSTS: &str = r#"[
     {"name": "rack-1", "address": "192.0.2.10", "role": "control-plane",
@@ -63,8 +63,8 @@ pub(crate) const ROWS: &[Row] = &[
     ("phase2.security.encryption_at_rest", &[], "n"),
     ("phase2.security.encryption_provider", &[], "kms"),
     ("phase2.security.encryption_kms_endpoint", ENCRYPTED, "/run/other/kms.sock"),
-    ("phase2.update.max_surge", AWS, "2"),
-    ("phase2.update.max_unavailable", AWS, "3"),
+    ("phase2.update.max_surge", AZURE, "2"),
+    ("phase2.update.max_unavailable", AZURE, "3"),
 ];
 
 /// The others that `reference` finds in nothing rendered, and the test that gives each by its name

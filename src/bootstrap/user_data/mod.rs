@@ -43,6 +43,7 @@ use super::pki::{Authority, Pki};
 use super::proxy::HostProxy;
 use super::runtime;
 use super::template;
+use super::template_id;
 use super::usual_facts::usual_facts;
 
 pub use step::{hosts_phase, provision_phase, provision_phase_with};
@@ -99,10 +100,27 @@ pub fn render(
     group: &Group,
     join: JoinParams<'_>,
 ) -> Result<Zeroizing<String>> {
+    render_group(cluster, artifacts, facts, group, join).map(|made| made.text)
+}
+
+/// The same with the id of the template.
+fn render_group(
+    cluster: &Cluster,
+    artifacts: &ResolvedArtifacts,
+    facts: &Facts,
+    group: &Group,
+    join: JoinParams<'_>,
+) -> Result<GroupUserData> {
     let pki = Pki::of(cluster);
     cluster.store.create_dir("pki")?;
     pki.ensure_authority(Authority::Cluster, &cluster.settings.name)?;
     render_with(cluster, artifacts, facts, group, join, &pki.bundle(Authority::Cluster)?)
+}
+
+/// The user data of a group, and the id of the template that it makes hosts from.
+struct GroupUserData {
+    text: Zeroizing<String>,
+    template: String,
 }
 
 /// The authority by which workers know the API server, if it is there.
@@ -117,21 +135,20 @@ fn render_with(
     group: &Group,
     join: JoinParams<'_>,
     authority: &str,
-) -> Result<Zeroizing<String>> {
+) -> Result<GroupUserData> {
     let settings = &cluster.settings.user_data;
-    let boot = boot_of(cluster, artifacts, facts, group, authority, join.api_servers)?;
-    let document = UserDataDocument {
-        write_files: write_files(cluster, &boot, join)?,
-        login: Login { user: cluster.settings.access.user.clone(), keys: cluster.authorized_keys()? },
-        parts: parts(cluster, group)?,
-    };
+    let mut boot = boot_of(cluster, artifacts, facts, group, authority, join.api_servers)?;
+    let login = Login { user: cluster.settings.access.user.clone(), keys: cluster.authorized_keys()? };
+    let parts = parts(cluster, group)?;
+    let template = template_id::set(cluster, &mut boot, (&login.user, &login.keys), &parts)?;
+    let document = UserDataDocument { write_files: write_files(cluster, &boot, join)?, login, parts };
     let text = match settings.form {
         UserDataFormat::CloudInit => cloud_init::render(&document)?,
         UserDataFormat::Ignition => ignition::render(&document)?,
     };
     let text = Zeroizing::new(text);
     require_size(cluster.settings.target, group, &document, text.len())?;
-    Ok(text)
+    Ok(GroupUserData { text, template })
 }
 
 /// The files of the host, and the unit.
@@ -342,4 +359,4 @@ pub fn is_approved_by(cluster: &Cluster, inventory: &Inventory, group: &Group) -
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::bootstrap) mod tests;

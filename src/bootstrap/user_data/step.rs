@@ -31,7 +31,8 @@ use super::super::group_tokens::{self, GroupTokens};
 use super::super::groups::groups;
 use super::super::node_target::Group;
 use super::super::steps::expected_artifacts;
-use super::{JoinParams, find_authority, machine_facts, render, render_with, source};
+use super::super::template_id;
+use super::{GroupUserData, JoinParams, find_authority, machine_facts, render_group, render_with, source};
 
 /// The provision phase with nothing ordered beside the configuration.
 pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -58,8 +59,20 @@ fn file_of(cluster: &Cluster, group: &Group) -> String {
     cluster.settings.user_data.form.file_of(&group.name)
 }
 
+/// The files of a group with their texts: the template id comes last, so that no one is there
+/// without its user data.
+fn written<'m>(cluster: &Cluster, group: &Group, made: &'m GroupUserData) -> Vec<(String, &'m str)> {
+    let template = (group.role == Role::Worker).then(|| (template_id::file_of(&group.name), made.template.as_str()));
+    [(file_of(cluster, group), made.text.as_str())].into_iter().chain(template).collect()
+}
+
+fn write(cluster: &Cluster, group: &Group, made: &GroupUserData) -> Result<()> {
+    let files = written(cluster, group, made);
+    files.into_iter().try_for_each(|(file, text)| cluster.store.write_file(file, text.as_bytes(), 0o600))
+}
+
 /// With this authority, from what is there or expected of everything else.
-fn render_expected(cluster: &Cluster, group: &Group, authority: &str) -> Result<Zeroizing<String>> {
+fn render_expected(cluster: &Cluster, group: &Group, authority: &str) -> Result<GroupUserData> {
     let artifacts = expected_artifacts(cluster)?;
     render_with(cluster, &artifacts, &machine_facts(cluster)?, group, JoinParams::PLACEHOLDERS, authority)
 }
@@ -105,7 +118,7 @@ impl Action for UserData {
         for group in groups(&self.0)? {
             let name = format!("user data of the group {}", group.name);
             // Without the authority, which only a run makes.
-            inputs.insert(name, render_expected(&self.0, &group, "")?.as_bytes());
+            inputs.insert(name, render_expected(&self.0, &group, "")?.text.as_bytes());
         }
         Ok(inputs)
     }
@@ -115,8 +128,13 @@ impl Action for UserData {
             let file = file_of(&self.0, &group);
             let authority = find_authority(&self.0.store)?;
             let expected = authority.map(|authority| render_expected(&self.0, &group, &authority)).transpose()?;
-            if expected.is_none() || self.0.store.read(&file)?.as_deref() != expected.as_deref().map(String::as_bytes) {
+            let Some(expected) = expected else {
                 return Ok(Check::Drifted(format!("{file} is missing, or was changed")));
+            };
+            for (file, text) in written(&self.0, &group, &expected) {
+                if self.0.store.read(&file)?.as_deref() != Some(text.as_bytes()) {
+                    return Ok(Check::Drifted(format!("{file} is missing, or was changed")));
+                }
             }
             if group.role != Role::Worker {
                 continue;
@@ -154,12 +172,12 @@ impl Action for UserData {
         let cluster = &self.0;
         let artifacts = expected_artifacts(cluster)?;
         for group in groups(cluster)? {
-            let text = render(cluster, &artifacts, &machine_facts(cluster)?, &group, JoinParams::PLACEHOLDERS)?;
-            cluster.store.write_file(file_of(cluster, &group), text.as_bytes(), 0o600)?;
+            let made = render_group(cluster, &artifacts, &machine_facts(cluster)?, &group, JoinParams::PLACEHOLDERS)?;
+            write(cluster, &group, &made)?;
             if group.role == Role::Worker {
                 self.ensure_token(&group, cx)?;
             }
-            cx.progress(format!("{}: {} bytes", group.name, text.len()));
+            cx.progress(format!("{}: {} bytes", group.name, made.text.len()));
         }
         // This machine serves its own hosts, once there are any.
         if cluster.settings.local_hosts.replaces_hosts { Ok(()) } else { source::require_all(cluster, &artifacts, cx) }
@@ -169,8 +187,7 @@ impl Action for UserData {
         let placeholder = || unknown::after(&USER_DATA);
         for group in groups(&self.0)? {
             let authority = find_authority(&self.0.store)?.unwrap_or_else(placeholder);
-            let text = render_expected(&self.0, &group, &authority)?;
-            self.0.store.write_file(file_of(&self.0, &group), text.as_bytes(), 0o600)?;
+            write(&self.0, &group, &render_expected(&self.0, &group, &authority)?)?;
             if group.role == Role::Worker {
                 let token = find_fresh(&self.0, &group)?.map_or_else(placeholder, |tokens| tokens.current().to_owned());
                 self.0.store.write_file(provision::token_file(&group.name), Zeroizing::new(token).as_bytes(), 0o600)?;

@@ -141,6 +141,9 @@ fn readable(cluster: &Cluster, form: UserDataFormat, group: &Group) -> String {
         };
         shown += &format!("\n--- {path}\n{content}");
     }
+    // It follows from all the rest, turnup itself and the authority included.
+    let template = shown.split_once("turnup.dev/template=").map(|(_, rest)| rest[..12].to_owned());
+    let shown = template.map_or_else(|| shown.clone(), |template| shown.replace(&template, "TEMPLATE"));
     let authority = Pki::new(&cluster.store).text("ca", "crt").unwrap();
     let shown = shown.replace(&STANDARD.encode(&authority), "AUTHORITY");
     let shown = shown.replace(&authority.replace('\n', "\\n"), "AUTHORITY");
@@ -464,4 +467,9 @@ fn a_host_gets_turnup_by_whatever_it_has_and_no_server_fills_its_disk() {
         }
     }
     assert!(tried > 0, "neither curl nor wget nor python3 is here");
+}
+
+/// What a host of this group of workers is told, before its template has an id.
+pub(in crate::bootstrap) fn boot_of_worker(cluster: &Cluster, artifacts: &ResolvedArtifacts, name: &str) -> BootConfig {
+    boot_of(cluster, artifacts, &image_facts(), &group(name, Role::Worker), "authority", None).unwrap()
 }

@@ -100,6 +100,24 @@ impl Cloud for Aws {
         Some(|endpoints| metadata::Metadata::open(&endpoints.metadata)?.key())
     }
 
+    fn machine_fields(&self) -> &'static [&'static str] {
+        &[
+            "security_groups",
+            "disk_encrypted",
+            "disk_kms_key",
+            "disk_iops",
+            "node_instance_profile",
+            "key_pair",
+            "detailed_monitoring",
+            "cpu_credits",
+        ]
+    }
+
+    fn replaces_ended_machines(&self) -> bool {
+        // EC2 terminates it (`instance_initiated_shutdown_behavior`), and its group makes another.
+        true
+    }
+
     fn price_list(&self) -> &'static str {
         include_str!("prices.toml")
     }

@@ -309,7 +309,7 @@ impl AwsSettings {
             *hosts.entry(&host.zone).or_default() += 1;
         }
         for group in spec.groups.values() {
-            let most = u64::from(group.size.max(group.max.unwrap_or_default()) + group.max_surge);
+            let most = u64::from(group.size.max(group.max.unwrap_or_default()));
             let zones: BTreeSet<&str> = group.zones.iter().map(String::as_str).collect();
             for zone in &zones {
                 *hosts.entry(zone).or_default() += most.div_ceil(zones.len() as u64);

@@ -285,8 +285,10 @@ impl AzureSettings {
             }
         }
         // While hosts are replaced there are more.
-        let workers =
-            spec.groups.values().map(|group| u64::from(group.max.unwrap_or(0).max(group.size) + group.max_surge));
+        let workers = spec.groups.values().map(|group| {
+            let surge = group.rollout.map_or(0, |rollout| rollout.max_surge);
+            u64::from(group.max.unwrap_or(0).max(group.size) + surge)
+        });
         let balancer = u64::from(spec.api.exposure == Exposure::LoadBalancer);
         let needed = workers.sum::<u64>()
             + u64::try_from(spec.control_plane.len()).unwrap_or_default()

@@ -91,6 +91,24 @@ impl Cloud for Gce {
         ETCD_VOLUME_SETTINGS
     }
 
+    fn machine_fields(&self) -> &'static [&'static str] {
+        &[
+            "network_tags",
+            "disk_kms_key",
+            "node_service_account",
+            "os_login",
+            "shielded_vm",
+            "min_cpu_platform",
+            "subnetwork",
+        ]
+    }
+
+    fn replaces_ended_machines(&self) -> bool {
+        // A managed instance group repairs what it has not stopped itself
+        // (<https://cloud.google.com/compute/docs/instance-groups/about-repair>).
+        true
+    }
+
     fn price_list(&self) -> &'static str {
         include_str!("prices.toml")
     }

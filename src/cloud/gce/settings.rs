@@ -250,12 +250,7 @@ impl GceSettings {
         const KEY: &str = "phase1.gce.subnet_cidr";
         require_apart(KEY, &self.subnet_cidr, &spec.networks)?;
         let network: Network = self.subnet_cidr.parse().map_err(|why| refused(KEY, why))?;
-        let workers = spec.groups.values().map(|group| {
-            // While hosts are replaced there are more: at least one for each zone.
-            let zones = u32::try_from(group.zones.len()).unwrap_or(u32::MAX);
-            let more = if group.max_surge == 0 { 0 } else { group.max_surge.max(zones) };
-            u64::from(group.max.unwrap_or(0).max(group.size)) + u64::from(more)
-        });
+        let workers = spec.groups.values().map(|group| u64::from(group.max.unwrap_or(0).max(group.size)));
         let needed = workers.sum::<u64>()
             + u64::try_from(spec.control_plane.len()).unwrap_or_default()
             + u64::from(spec.ssh.bastion)

@@ -44,7 +44,7 @@ fn what_compute_engine_refuses_is_refused_with_its_setting() {
         &[("phase1.gce.subnet_cidr", "10.118.0.0/29"), ("phase1.num_nodes", "4")],
         &[
             ("phase1.gce.subnet_cidr", "10.118.0.0/28"),
-            ("phase1.node_groups", r#"[{"name": "web", "role": "worker", "size": 1, "max": 10, "max_surge": 2}]"#),
+            ("phase1.node_groups", r#"[{"name": "web", "role": "worker", "size": 1, "max": 12}]"#),
         ],
         &[("phase1.gce.disk_kms_key", "my-key")],
         &[

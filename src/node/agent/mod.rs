@@ -8,7 +8,8 @@
 //! It repairs, and never upgrades: it knows no other node config than the applied one. What the
 //! operator's run left half done, and what only an operator can bring (a private key), it reports.
 //! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]), and makes it a
-//! voter again where it has lost its data ([`rejoin`]). Programs that watch ask [`metrics`].
+//! voter again where it has lost its data ([`rejoin`]). On hosts of node groups it powers a machine
+//! off that is told to end ([`retire`]). Programs that watch ask [`metrics`].
 //! It never starts, stops or restarts its own unit, which would wait for its own end.
 
 mod decide;
@@ -18,6 +19,7 @@ mod etcdctl;
 mod metrics;
 mod observe;
 mod rejoin;
+mod retire;
 mod status;
 
 use std::collections::hash_map::RandomState;
@@ -40,11 +42,13 @@ use super::up::{self, Delivery, Trigger};
 use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
 use etcd_care::{Care, EtcdCare};
 use metrics::{Counts, Metrics};
+use retire::Retirement;
 use status::{FILE, HostState, StatusFile, one_line};
 
+pub(crate) use retire::RETIRE;
 pub(crate) use status::{AgentStatus, PastRepair};
 
-/// Between two looks whether etcd has its data, in a pause.
+/// Between two looks whether etcd has its data and whether this machine is to end, in a pause.
 const WATCH: Duration = Duration::from_secs(5);
 
 /// Looks after this host until a signal comes. What it finds and does goes to `out`, a line each.
@@ -93,6 +97,10 @@ trait Host {
     fn is_rejoining(&self) -> bool;
     /// Whether that member has lost its data since the last look; this asks no lock.
     fn has_lost_data(&self) -> bool;
+    /// Whether this machine is told to end.
+    fn is_to_end(&mut self) -> bool;
+    /// Powers it off; false where that has to wait.
+    fn power_off(&mut self) -> Result<bool>;
     /// Lets go of the lock.
     fn release(&mut self);
 }
@@ -105,6 +113,7 @@ struct ThisHost {
     node_config: Option<NodeConfig>,
     /// Its member of etcd, while the last look found data of it.
     member: Option<OwnMember>,
+    retirement: Retirement,
 }
 
 impl Host for ThisHost {
@@ -145,6 +154,14 @@ impl Host for ThisHost {
 
     fn has_lost_data(&self) -> bool {
         self.member.as_ref().is_some_and(rejoin::lacks_data)
+    }
+
+    fn is_to_end(&mut self) -> bool {
+        self.retirement.is_due()
+    }
+
+    fn power_off(&mut self) -> Result<bool> {
+        retire::power_off()
     }
 
     fn release(&mut self) {
@@ -196,7 +213,7 @@ impl Agent<'_> {
     }
 
     /// Until the next look: a minute, or less where something is on its way or etcd loses its data.
-    fn wait(&self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         if self.going > 0 {
             return signals::sleep(pause_while_going(self.going));
         }
@@ -206,7 +223,23 @@ impl Agent<'_> {
             if left.is_zero() || self.host.has_lost_data() {
                 return Ok(());
             }
+            if self.host.is_to_end() {
+                self.retire()?;
+            }
             signals::sleep(left.min(WATCH))?;
+        }
+    }
+
+    /// What fails now is tried again at the next look.
+    fn retire(&mut self) -> Result<()> {
+        self.tell("its Node says that this machine is to end, for another one in its place")?;
+        match self.host.power_off() {
+            Ok(true) => self.tell("powering off"),
+            Ok(false) => self.tell("not yet: turnup works on it"),
+            Err(error) => {
+                signals::check()?;
+                self.tell(&format!("it cannot be powered off: {}", error.in_one_line()))
+            }
         }
     }
 
@@ -318,6 +351,7 @@ mod tests {
         seen: Vec<Result<Observation>>,
         repaired: Vec<Result<()>>,
         cared: Vec<Care>,
+        powered_off: Vec<Result<bool>>,
         done: Vec<&'static str>,
     }
 
@@ -342,6 +376,15 @@ mod tests {
 
         fn has_lost_data(&self) -> bool {
             false
+        }
+
+        fn is_to_end(&mut self) -> bool {
+            !self.powered_off.is_empty()
+        }
+
+        fn power_off(&mut self) -> Result<bool> {
+            self.done.push("power off");
+            self.powered_off.remove(0)
         }
 
         fn release(&mut self) {
@@ -378,6 +421,24 @@ mod tests {
         assert_eq!(statuses[2].repairs[0].losses, ["file /etc/a is missing"]);
         assert_eq!(told, "as its node config says\nfound: file /etc/a is missing\nrepaired\n");
         assert_eq!(done.iter().filter(|done| **done == "repair").count(), 1);
+    }
+
+    #[test]
+    fn a_machine_that_is_told_to_end_is_powered_off_as_soon_as_nothing_works_on_it() {
+        let failed = Err(Error::transient("systemctl failed"));
+        let mut host = FakeHost { powered_off: vec![Ok(false), failed, Ok(true)], ..FakeHost::default() };
+        let (status, attempts, mut out) = (AgentStatus::default(), Attempts::default(), Vec::new());
+        let mut agent = Agent { host: &mut host, status, attempts, going: 0, counts: Counts::default(), out: &mut out };
+        while agent.host.is_to_end() {
+            agent.retire().unwrap();
+        }
+        assert_eq!(host.done, ["power off"; 3]);
+        let told = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = told.lines().filter(|line| !line.starts_with("its Node says")).collect();
+        assert_eq!(
+            lines,
+            ["not yet: turnup works on it", "it cannot be powered off: systemctl failed", "powering off"]
+        );
     }
 
     #[test]

@@ -1,37 +1,15 @@
 # Groups of workers: a launch template and an Auto Scaling group each. Every group is an object of its own, so that changing one touches no
-# other.
+# other. A change is another version of the template, for hosts that are made from then on: turnup drains hosts of an older one and tells them to
+# power off, and the group makes others.
 
 locals {
-  # What a host is made of, without the join token and tags: only this replaces hosts. The empty list
-  # was once that of further volumes: without it all hosts would be replaced. It is another
-  # template by name, and all else is another version of the same one, for the hosts that are made
-  # from then on.
-  group_templates = {
-    for name, group in var.cluster.groups : name => nonsensitive(sha256(jsonencode(concat([
-      group.machine_type, local.images[group.image == "" ? local.architectures[group.machine_type] : group.image].id, group.disk_gb,
-      group.disk_type, local.aws.disk_encrypted, local.aws.disk_kms_key, local.aws.disk_iops, group.spot, group.public_address, [],
-      local.open_user_data[name], local.node_profile, local.key_pair, local.aws.security_groups, local.aws.cpu_credits,
-      local.aws.detailed_monitoring,
-    ], local.group_ipv6[name] ? ["ipv6"] : []))))
-  }
-
   # In public subnets an IPv6 address would be a public one: a group that shall have none has none of IPv6 either.
   group_ipv6 = { for name, group in var.cluster.groups : name => var.cluster.ipv6 && (group.public_address || !local.public) }
 
   # The provider takes 125 characters, and two long names with the dot have 127 alone.
   template_names = {
-    for name in keys(var.cluster.groups) : name => join("-", [
-      length("${name}.${local.name}") <= 118 ? "${name}.${local.name}" : "${substr("${name}.${local.name}", 0, 111)}-${substr(sha256("${name}.${local.name}"), 0, 6)}",
-      substr(local.group_templates[name], 0, 6),
-    ])
-  }
-
-  # Parts of a hundred of the group's hosts. Auto Scaling takes them at most a hundred apart.
-  healthy = {
-    for name, group in var.cluster.groups : name => {
-      most  = min(200, 100 + ceil(group.max_surge * 100 / max(group.size, 1)))
-      least = max(0, floor(100 - group.max_unavailable * 100 / max(group.size, 1)))
-    }
+    for name in keys(var.cluster.groups) : name =>
+    length("${name}.${local.name}") <= 125 ? "${name}.${local.name}" : "${substr("${name}.${local.name}", 0, 118)}-${substr(sha256("${name}.${local.name}"), 0, 6)}"
   }
 
   # An autoscaler, of which turnup brings none, finds its groups, and what a new host of an empty one would be like, by tags.
@@ -57,7 +35,9 @@ resource "aws_launch_template" "group" {
   instance_type          = each.value.machine_type
   key_name               = local.key_pair
   user_data              = local.user_data[each.key]
-  tags                   = merge(local.tags, each.value.tags, { Name = "${each.key}.${local.name}" })
+  # A host that is told to end powers itself off.
+  instance_initiated_shutdown_behavior = "terminate"
+  tags                                 = merge(local.tags, each.value.tags, { Name = "${each.key}.${local.name}" })
 
   iam_instance_profile { name = local.node_profile }
 
@@ -131,17 +111,6 @@ resource "aws_autoscaling_group" "group" {
   launch_template {
     id      = aws_launch_template.group[each.key].id
     version = "$Latest"
-  }
-
-  # Another template replaces the hosts, so many at a time as the group says. Another version of the
-  # same one is no change here.
-  instance_refresh {
-    strategy = "Rolling"
-    preferences {
-      max_healthy_percentage = local.healthy[each.key].most
-      min_healthy_percentage = max(local.healthy[each.key].least, local.healthy[each.key].most - 100)
-      skip_matching          = true
-    }
   }
 
   dynamic "tag" {

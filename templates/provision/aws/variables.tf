@@ -57,23 +57,21 @@ variable "cluster" {
       disk_gb      = number      # root disk
       disk_type    = string      # gp3, gp2 or io2
     }))
-    groups = map(object({                # by group name
-      role            = string           # worker
-      size            = number           # how many; with max: how many at first
-      min             = optional(number) # the fewest, below which nothing goes
-      max             = optional(number) # set: an autoscaler or the user changes the size later
-      machine_type    = string
-      image           = string
-      disk_gb         = number
-      disk_type       = string
-      zones           = list(string) # hosts are spread over them
-      labels          = map(string)  # of the Nodes: told to the autoscaler here, set by user data
-      taints          = list(string) # likewise, KEY=VALUE:EFFECT
-      spot            = bool
-      public_address  = bool
-      tags            = map(string)
-      max_unavailable = number # while a new template replaces hosts
-      max_surge       = number
+    groups = map(object({               # by group name
+      role           = string           # worker
+      size           = number           # how many; with max: how many at first
+      min            = optional(number) # the fewest, below which nothing goes
+      max            = optional(number) # set: an autoscaler or the user changes the size later
+      machine_type   = string
+      image          = string
+      disk_gb        = number
+      disk_type      = string
+      zones          = list(string) # hosts are spread over them
+      labels         = map(string)  # of the Nodes: told to the autoscaler here, set by user data
+      taints         = list(string) # likewise, KEY=VALUE:EFFECT
+      spot           = bool
+      public_address = bool
+      tags           = map(string)
     }))
     aws = object({
       region                         = string

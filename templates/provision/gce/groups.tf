@@ -14,22 +14,6 @@ locals {
     "^z3-highmem-(88|88-highlssd|176|176-standardlssd)$",
   ])
 
-  # What a host is made of, as the template says it, without the join token: only this replaces
-  # hosts. The empty list was once that of further volumes: without it all hosts would be replaced.
-  group_templates = {
-    for name, group in var.cluster.groups : name => nonsensitive(sha256(jsonencode([
-      group.machine_type, group.image, group.disk_gb, group.disk_type, [], group.spot, group.public_address, group.tags,
-      contains(local.told, name) ? local.open_user_data[name] : sensitive(""), local.metadata, local.labels, local.gce.network_tags,
-      local.gce.min_cpu_platform, local.gce.disk_kms_key, local.gce.shielded_vm, local.subnetwork, local.node_account, local.ipv6_access,
-      var.cluster.kubernetes_version,
-    ])))
-  }
-  # The public half of each group's token.
-  token_ids = { for name in keys(var.cluster.groups) : name => nonsensitive(split(".", lookup(var.join_tokens, name, ""))[0]) }
-  # Whether the last thing that changed was more than the token. If not, only machines that are made
-  # from now on are another one.
-  replaces = { for name in keys(var.cluster.groups) : name => terraform_data.template[name].output == local.token_ids[name] }
-
   machine_types = distinct(concat(values(var.cluster.control_plane)[*].machine_type, values(var.cluster.groups)[*].machine_type))
   immovable     = { for type in local.machine_types : type => length(regexall(local.fixed_machines, type)) > 0 }
 }
@@ -98,15 +82,6 @@ resource "google_compute_instance_template" "group" {
   lifecycle { create_before_destroy = true }
 }
 
-# The token that a group had when what its hosts are made of last changed.
-resource "terraform_data" "template" {
-  for_each         = var.cluster.groups
-  input            = local.token_ids[each.key]
-  triggers_replace = local.group_templates[each.key]
-
-  lifecycle { ignore_changes = [input] }
-}
-
 # The two kinds differ in one line: who has the last word on the size.
 resource "google_compute_region_instance_group_manager" "fixed" {
   for_each                  = local.fixed_groups
@@ -120,17 +95,14 @@ resource "google_compute_region_instance_group_manager" "fixed" {
   version { instance_template = google_compute_instance_template.group[each.key].id }
 
   update_policy {
-    type                         = local.replaces[each.key] ? "PROACTIVE" : "OPPORTUNISTIC"
+    # turnup drains hosts of an older template and tells them to power off.
+    type                         = "OPPORTUNISTIC"
     minimal_action               = "REPLACE"
     instance_redistribution_type = "PROACTIVE"
-    # A regional group counts in steps of its zones.
-    max_surge_fixed       = each.value.max_surge == 0 ? 0 : max(each.value.max_surge, length(each.value.zones))
-    max_unavailable_fixed = each.value.max_surge == 0 ? max(each.value.max_unavailable, length(each.value.zones)) : 0
   }
 
-  # A machine that is repaired has the latest template too. Where that replaces hosts anyway,
-  # Compute Engine would not heed their number.
-  instance_lifecycle_policy { force_update_on_repair = local.replaces[each.key] ? "NO" : "YES" }
+  # What is made in the place of a machine that has ended has the latest template.
+  instance_lifecycle_policy { force_update_on_repair = "YES" }
 
   depends_on = [terraform_data.firewall_rules]
 }
@@ -147,17 +119,15 @@ resource "google_compute_region_instance_group_manager" "scaling" {
   version { instance_template = google_compute_instance_template.group[each.key].id }
 
   update_policy {
-    type           = local.replaces[each.key] ? "PROACTIVE" : "OPPORTUNISTIC"
+    # turnup drains hosts of an older template and tells them to power off.
+    type           = "OPPORTUNISTIC"
     minimal_action = "REPLACE"
     # Who makes the group smaller chooses which host goes; Compute Engine moving hosts between zones would delete busy ones.
     instance_redistribution_type = "NONE"
-    max_surge_fixed              = each.value.max_surge == 0 ? 0 : max(each.value.max_surge, length(each.value.zones))
-    max_unavailable_fixed        = each.value.max_surge == 0 ? max(each.value.max_unavailable, length(each.value.zones)) : 0
   }
 
-  # A machine that is repaired has the latest template too. Where that replaces hosts anyway,
-  # Compute Engine would not heed their number.
-  instance_lifecycle_policy { force_update_on_repair = local.replaces[each.key] ? "NO" : "YES" }
+  # What is made in the place of a machine that has ended has the latest template.
+  instance_lifecycle_policy { force_update_on_repair = "YES" }
 
   depends_on = [terraform_data.firewall_rules]
 

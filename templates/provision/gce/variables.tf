@@ -58,22 +58,20 @@ variable "cluster" {
       disk_type    = string
     }))
     groups = map(object({ # by group name
-      role            = string
-      size            = number
-      min             = optional(number)
-      max             = optional(number) # set: an autoscaler or the user changes the size later
-      machine_type    = string
-      image           = string
-      disk_gb         = number
-      disk_type       = string
-      zones           = list(string)
-      labels          = map(string)
-      taints          = list(string)
-      spot            = bool
-      public_address  = bool
-      tags            = map(string)
-      max_unavailable = number
-      max_surge       = number
+      role           = string
+      size           = number
+      min            = optional(number)
+      max            = optional(number) # set: an autoscaler or the user changes the size later
+      machine_type   = string
+      image          = string
+      disk_gb        = number
+      disk_type      = string
+      zones          = list(string)
+      labels         = map(string)
+      taints         = list(string)
+      spot           = bool
+      public_address = bool
+      tags           = map(string)
     }))
     gce = object({
       project                       = string # empty: what the credentials or the environment say

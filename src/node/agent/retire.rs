@@ -1,0 +1,147 @@
+//! The end of a machine that another one is to take the place of: turnup logs in to no host of a
+//! node group, so it says on the Node which boot of which machine is to end, and the agent there
+//! powers it off. What makes the group's machines makes the next one.
+//!
+//! The annotation has the id of the boot: the next machine of the same name has another one, and so
+//! has this one after a restart. A Node that takes pods is never retired. The agent asks with the
+//! credential of its kubelet, which may read this one Node, and the API server answers from its
+//! cache.
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::Value;
+use ureq::tls::{RootCerts, TlsConfig};
+
+use crate::error::{Context as _, Error, Result};
+use crate::failpoint;
+use crate::input;
+use crate::inventory::Role;
+
+use super::super::facts::CLIENT_CERTIFICATE;
+use super::super::layout;
+use super::super::node_config::NodeConfig;
+use super::super::{boot_config, systemd, tls, up};
+
+/// The annotation: the id of the boot that is to end.
+pub(crate) const RETIRE: &str = "turnup.dev/retire";
+/// Between two questions. With 1,000 hosts the API servers answer 50 such questions a second, each
+/// over a connection that stays open.
+const INTERVAL: Duration = Duration::from_secs(20);
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(5);
+/// Bytes of a Node; one with many images has some 20 kB.
+const LONGEST: u64 = 1 << 20;
+/// What tells this boot from every other one of any machine.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Asks whether this machine is to end.
+#[derive(Default)]
+pub(super) struct Retirement {
+    asked: Option<Instant>,
+    client: Option<Client>,
+}
+
+/// The way to the API server, as long as the certificate is the same.
+struct Client {
+    agent: ureq::Agent,
+    certificate_of: SystemTime,
+}
+
+impl Retirement {
+    /// Whether the Node says that this machine is to end. Only hosts of node groups ask, and at
+    /// most once in the interval; no answer is none.
+    pub(super) fn is_due(&mut self) -> bool {
+        if self.asked.is_some_and(|asked| asked.elapsed() < INTERVAL) {
+            return false;
+        }
+        self.asked = Some(Instant::now());
+        self.ask().unwrap_or_else(|_| {
+            self.client = None;
+            false
+        })
+    }
+
+    fn ask(&mut self) -> Result<bool> {
+        let applied = NodeConfig::read_applied()?.filter(|applied| applied.role == Role::Worker);
+        let Some(node_config) = applied.filter(|_| Path::new(boot_config::FILE).exists()) else { return Ok(false) };
+        let kubeconfig = input::read_text(Path::new(layout::KUBELET_KUBECONFIG), input::KEYS)?;
+        let kubeconfig: Value = serde_saphyr::from_str(&kubeconfig).unwrap_or_default();
+        let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default();
+        let client = self.client(Path::new(CLIENT_CERTIFICATE))?;
+        let node = read_node(&client.agent, server, &node_config.node)?;
+        Ok(is_retired(&node, fs_err::read_to_string(BOOT_ID)?.trim()))
+    }
+
+    /// kubelet renews its certificate, by another file in the place of the old one.
+    fn client(&mut self, certificate: &Path) -> Result<&Client> {
+        let certificate_of = fs_err::metadata(certificate)?.modified().context("the time of a certificate")?;
+        let known = self.client.take().filter(|client| client.certificate_of == certificate_of);
+        let client = match known {
+            Some(client) => client,
+            None => Client { agent: connect(certificate, Path::new(layout::CA))?, certificate_of },
+        };
+        Ok(self.client.insert(client))
+    }
+}
+
+fn connect(certificate: &Path, authority: &Path) -> Result<ureq::Agent> {
+    let authorities = tls::certificates(&input::read(authority, input::KEYS)?);
+    let client = tls::client(certificate, certificate)?;
+    let tls = TlsConfig::builder().root_certs(RootCerts::Specific(authorities.into())).client_cert(Some(client));
+    let config = ureq::Agent::config_builder()
+        .tls_config(tls.build())
+        .timeout_global(Some(ANSWER))
+        .max_idle_age(INTERVAL * 2)
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(None);
+    Ok(config.build().into())
+}
+
+/// As the API server has it in its cache: nothing is asked of etcd.
+fn read_node(agent: &ureq::Agent, server: &str, name: &str) -> Result<Value> {
+    let away = |why: &dyn std::fmt::Display| Error::transient(format!("{server} does not tell of its Node: {why}"));
+    let url = format!("{server}/api/v1/nodes/{name}?resourceVersion=0");
+    let mut answer = agent.get(&url).call().map_err(|error| away(&error))?;
+    let status = answer.status();
+    let text = answer.body_mut().with_config().limit(LONGEST).read_to_string().map_err(|error| away(&error))?;
+    if !status.is_success() {
+        return Err(away(&status));
+    }
+    serde_json::from_str(&text).map_err(|error| away(&error))
+}
+
+/// Whether this Node, of a machine with this boot, is to end.
+fn is_retired(node: &Value, boot_id: &str) -> bool {
+    let named = node["metadata"]["annotations"][RETIRE].as_str();
+    !boot_id.is_empty() && named == Some(boot_id) && node["spec"]["unschedulable"] == true
+}
+
+/// Powers this machine off; false while something of turnup's works on it.
+pub(super) fn power_off() -> Result<bool> {
+    let _inside = failpoint::within(format_args!("agent"));
+    let Some(_turn) = up::try_turn()? else { return Ok(false) };
+    systemd::systemctl(&["--no-block", "poweroff"]).map(|()| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_boot_that_is_named_ends_and_only_while_its_node_takes_no_pods() {
+        let node = |named: Option<&str>, unschedulable: bool| {
+            let annotations = named.map_or_else(|| json!({}), |named| json!({RETIRE: named}));
+            json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": unschedulable}})
+        };
+        assert!(is_retired(&node(Some("a-1"), true), "a-1"));
+        assert!(!is_retired(&node(Some("a-1"), true), "a-2"), "the next machine of the same name");
+        assert!(!is_retired(&node(Some("a-1"), false), "a-1"), "an operator has uncordoned it");
+        assert!(!is_retired(&node(None, true), "a-1"), "an operator has cordoned it");
+        assert!(!is_retired(&node(Some(""), true), ""));
+        assert!(!is_retired(&json!({}), ""));
+    }
+}
