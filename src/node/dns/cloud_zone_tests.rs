@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::super::super::emulator::Emulator;
+use super::super::config::DnsConfig;
+use super::super::writer::DnsWriter;
+use super::super::zone::NameZone;
 use super::*;
 use crate::http_server::{self, Request};
 
@@ -204,6 +207,45 @@ fn a_refusal_says_which_right_is_missing() {
         let zone = CloudZone::at(&hosted, OWNER, Endpoints { metadata: url.clone(), api: Some(url) }).unwrap();
         let said = zone.look(NAME).unwrap_err().render();
         assert!(said.contains(right) && !said.contains("s3cret") && !said.contains("l3nt"), "{said}");
+    }
+}
+
+/// An account has few requests for all its zones.
+#[test]
+fn a_name_that_is_right_or_refused_is_not_asked_for_in_each_round() {
+    for is_allowed in [true, false] {
+        let asked = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&asked);
+        let (url, _) = serve(move |zone, request| {
+            if request.path.starts_with("/computeMetadata") {
+                return cloud_dns(zone, request);
+            }
+            *counted.lock().unwrap() += 1;
+            if is_allowed { cloud_dns(zone, request) } else { (403, "{}".to_owned()) }
+        });
+        let hosted = hosted("gce", "projects/p/managedZones/z");
+        let endpoint = json!({"endpoint": "http://127.0.0.1:1", "authority": "", "certificate": "", "key": ""});
+        let config: DnsConfig = serde_json::from_value(json!({
+            "schema": "turnup.dns/2", "zone": "example.com", "access": {"cloud": hosted}, "ttl": 30, "owner": OWNER,
+            "names": [], "external": {}, "etcd": endpoint,
+        }))
+        .unwrap();
+        let endpoints = Endpoints { metadata: url.clone(), api: Some(url) };
+        let zone = NameZone::Cloud(CloudZone::at(&hosted, OWNER, endpoints).unwrap());
+        let mut out = Vec::new();
+        let mut writer = DnsWriter::new(&config, &zone, &mut out);
+        let wanted = BTreeSet::from([IpAddr::from([10, 0, 0, 1])]);
+        let first = writer.keep(NAME, &wanted, true, zone.interval());
+        assert_eq!(first.is_ok(), is_allowed);
+        let of_first = *asked.lock().unwrap();
+        assert!(of_first > 0);
+        assert_eq!(writer.keep(NAME, &wanted, true, zone.interval()).ok(), Some(is_allowed));
+        assert_eq!(*asked.lock().unwrap(), of_first, "it was asked for again");
+        if is_allowed {
+            let other = BTreeSet::from([IpAddr::from([10, 0, 0, 2])]);
+            assert_eq!(writer.keep(NAME, &other, true, zone.interval()).ok(), Some(true));
+            assert!(*asked.lock().unwrap() > of_first, "what lives is another");
+        }
     }
 }
 

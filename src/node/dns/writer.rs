@@ -28,6 +28,8 @@ pub(super) struct DnsWriter<'a> {
     has_written: BTreeSet<String>,
     /// Where a name was to lead when it was as it should be, and when that was.
     seen: BTreeMap<String, (BTreeSet<IpAddr>, Instant)>,
+    /// When a name could not be looked at or changed last.
+    failed: BTreeMap<String, Instant>,
     /// Since when a name is wrong that another host should have put right.
     wrong_since: Option<Instant>,
     /// What was told last, by what it is about.
@@ -40,8 +42,8 @@ pub(super) struct DnsWriter<'a> {
 impl<'a> DnsWriter<'a> {
     /// What changes goes to `out`, a line each.
     pub(super) fn new(config: &'a DnsConfig, zone: &'a NameZone<'a>, out: &'a mut dyn Write) -> Self {
-        let (has_written, seen, told) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
-        Self { config, zone, has_written, seen, wrong_since: None, told, next: None, out }
+        let (has_written, seen, failed, told) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { config, zone, has_written, seen, failed, wrong_since: None, told, next: None, out }
     }
 
     /// Keeps the names of the API server. What lives, where this host's etcd leads: it writes all
@@ -94,7 +96,13 @@ impl<'a> DnsWriter<'a> {
         if self.seen.get(name).is_some_and(is_new) {
             return Ok(true);
         }
-        let is_right = self.bring_about(name, wanted, is_leader)?;
+        if self.failed.get(name).is_some_and(|at| at.elapsed() < self.zone.retry_interval()) {
+            return Ok(false);
+        }
+        let is_right = self.bring_about(name, wanted, is_leader).inspect_err(|_| {
+            self.failed.insert(name.to_owned(), Instant::now());
+        })?;
+        self.failed.remove(name);
         if is_right {
             self.seen.insert(name.to_owned(), (wanted.clone(), Instant::now()));
         } else {

@@ -14,6 +14,8 @@ use super::update_server::DynamicServer;
 /// requests a second for all its zones
 /// (<https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html>).
 const CLOUD_INTERVAL: Duration = Duration::from_mins(1);
+/// The same of a name that could not be looked at or changed.
+const CLOUD_RETRY_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The zone of a configuration.
 pub(super) enum NameZone<'c> {
@@ -52,6 +54,14 @@ impl<'c> NameZone<'c> {
         match self {
             Self::Server(_) => Duration::ZERO,
             Self::Cloud(_) => CLOUD_INTERVAL,
+        }
+    }
+
+    /// The same after an error.
+    pub(super) const fn retry_interval(&self) -> Duration {
+        match self {
+            Self::Server(_) => Duration::ZERO,
+            Self::Cloud(_) => CLOUD_RETRY_INTERVAL,
         }
     }
 }
