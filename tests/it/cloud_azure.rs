@@ -31,7 +31,7 @@ fn updates<'a>(addresses: impl IntoIterator<Item = &'a str>) -> BTreeMap<String,
 #[test]
 fn azure_in_every_profile() {
     let inventories = live_through("azure", "azurerm");
-    assert_eq!(inventories.len(), 12, "{:?}", inventories.keys());
+    assert_eq!(inventories.len(), 13, "{:?}", inventories.keys());
     insta::assert_snapshot!("azure_inventories", format!("{:#}", serde_json::to_value(inventories).unwrap()));
 }
 
