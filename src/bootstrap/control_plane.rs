@@ -11,6 +11,7 @@ use crate::config::ComponentName;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::Host;
 use crate::inventory::{Endpoint, HEALTH_PORT};
+use crate::node::dns::{EXTERNAL, INTERNAL};
 use crate::node::etcd_restore::MEMBER;
 use crate::node::layout;
 use crate::node::node_config::{Content, Directory, File, User};
@@ -201,8 +202,7 @@ impl ControlPlane<'_> {
     /// In kops' words: other programs that keep names find there which ones lead to this pod.
     fn name_annotations(&self) -> BTreeMap<&'static str, String> {
         let names = self.settings().dns.as_ref().map(DnsSettings::api_names);
-        let kinds = ["dns.alpha.kubernetes.io/external", "dns.alpha.kubernetes.io/internal"];
-        names.into_iter().flat_map(|names| kinds.into_iter().zip(names)).collect()
+        names.into_iter().flat_map(|names| [EXTERNAL, INTERNAL].into_iter().zip(names)).collect()
     }
 
     /// The first one issues tokens; those of the Service's own name stay good beside it.

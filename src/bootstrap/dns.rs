@@ -83,7 +83,7 @@ pub fn remove_names(cluster: &Cluster) -> Result<BTreeSet<String>> {
 fn remove_from_here(cluster: &Cluster, inventory: &Inventory, settings: &DnsSettings) -> Result<BTreeSet<String>> {
     let removed = config(cluster, inventory).and_then(|config| {
         let Some(mut config) = config else { return Ok(String::new()) };
-        let members = inventory.control_planes().map(|host| format!("etcd-{}.{}", host.name, config.internal));
+        let members = inventory.control_planes().map(|host| config.member_name(&host.name));
         let members: Vec<ApiName> = members.map(|name| ApiName { name, is_external: false }).collect();
         config.names.extend(members);
         config.api = None;

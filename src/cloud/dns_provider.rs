@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::CLOUDS;
+use super::find_by_dns;
 
 /// The word for names that are in no zone.
 const NO_ZONE: &str = "hosts";
@@ -24,7 +24,7 @@ impl DnsProvider {
         if name == NO_ZONE {
             return Some(Self::NoZone);
         }
-        CLOUDS.iter().map(|cloud| cloud.dns_provider()).find(|own| *own == name).map(Self::Zones)
+        find_by_dns(name).map(|cloud| Self::Zones(cloud.dns_provider()))
     }
 }
 
@@ -47,6 +47,7 @@ impl Serialize for DnsProvider {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+    use super::super::CLOUDS;
     use super::*;
 
     #[test]

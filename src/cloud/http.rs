@@ -99,6 +99,12 @@ impl HttpAnswer {
         if (200..300).contains(&self.status) { Ok(()) } else { Err(explain(self.status, &self.text)) }
     }
 
+    /// What an error of an API that speaks JSON says, else the beginning of the answer.
+    pub(super) fn said(&self) -> String {
+        let message = self.json().ok().and_then(|value| Some(value["error"]["message"].as_str()?.to_owned()));
+        message.unwrap_or_else(|| shorten(&self.text))
+    }
+
     /// The answer as JSON.
     pub(super) fn json(&self) -> Result<Value> {
         parse(&self.text, &self.url)

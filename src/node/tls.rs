@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, parse_pem};
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 use crate::error::{Context as _, Result};
 use crate::input;
@@ -14,6 +14,14 @@ pub(super) fn certificates(pem: &[u8]) -> Vec<Certificate<'static>> {
         _ => None,
     };
     parse_pem(pem).filter_map(certificate).collect()
+}
+
+/// Both ends of a connection, by files in PEM: the authorities that the server's certificate is of,
+/// and who the client is.
+pub(super) fn connect(authority: &Path, certificate: &Path, key: &Path) -> Result<TlsConfig> {
+    let authorities = certificates(&input::read(authority, input::KEYS)?);
+    let roots = RootCerts::Specific(authorities.into());
+    Ok(TlsConfig::builder().root_certs(roots).client_cert(Some(client(certificate, key)?)).build())
 }
 
 /// Who a client is, by the files of its certificate and key.

@@ -8,6 +8,7 @@ mod metadata;
 mod settings;
 mod sigv4;
 mod volume;
+mod xml;
 mod zone;
 
 use std::path::{Path, PathBuf};

@@ -11,11 +11,14 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::cloud::LentKey;
+use crate::cloud::http::{self, HttpAnswer};
+use crate::error::Result;
 
 /// What is signed, and for whom.
 pub(super) struct SignedRequest<'a> {
     pub(super) method: &'a str,
-    pub(super) host: &'a str,
+    /// `https://HOST`.
+    pub(super) endpoint: &'a str,
     pub(super) path: &'a str,
     /// `NAME=VALUE&…`, escaped, in the order of the names.
     pub(super) query: &'a str,
@@ -31,15 +34,28 @@ pub(super) struct SignedRequest<'a> {
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
 impl SignedRequest<'_> {
+    /// Signs it and sends it.
+    pub(super) fn send(&self, lent: &LentKey) -> Result<HttpAnswer> {
+        let signed = self.sign(lent);
+        let headers: Vec<(&str, &str)> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let query = if self.query.is_empty() { String::new() } else { format!("?{}", self.query) };
+        let body = Some(self.body).filter(|body| !body.is_empty());
+        http::ask(self.method, &format!("{}{}{query}", self.endpoint, self.path), &headers, body)
+    }
+
+    fn host(&self) -> &str {
+        self.endpoint.split_once("://").map_or(self.endpoint, |(_, host)| host)
+    }
+
     /// The headers to send besides those that every request has, the last of them the signature.
-    pub(super) fn sign(&self, lent: &LentKey) -> Vec<(&'static str, Zeroizing<String>)> {
+    fn sign(&self, lent: &LentKey) -> Vec<(&'static str, Zeroizing<String>)> {
         let moment = self.moment.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string();
         let day = &moment[..8];
         let plain = |text: &str| Zeroizing::new(text.to_owned());
         // In the order of their names, as they are signed.
         let mut headers = vec![
             ("content-type", plain(self.content_type)),
-            ("host", plain(self.host)),
+            ("host", plain(self.host())),
             ("x-amz-date", plain(&moment)),
         ];
         if !lent.session.is_empty() {
@@ -107,7 +123,7 @@ mod tests {
         let (host, region, service) = ("example.amazonaws.com", "us-east-1", "service");
         let form = SignedRequest {
             method: "POST",
-            host,
+            endpoint: host,
             path: "/",
             query: "",
             region,

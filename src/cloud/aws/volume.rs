@@ -8,6 +8,7 @@ use roxmltree::{Document, Node};
 
 use super::metadata::Metadata;
 use super::sigv4::{FORM, SignedRequest, escape};
+use super::xml::{child, is_named, read_error};
 use crate::cloud::http;
 use crate::cloud::{Endpoints, LentKey, VolumeApi, VolumeState};
 use crate::error::{Context as _, Error, Result};
@@ -60,10 +61,9 @@ impl<'v> Ec2<'v> {
         let own = [("Action", action), ("Version", VERSION)];
         let pairs = own.iter().chain(parameters).map(|(name, value)| format!("{name}={}", escape(value)));
         let body = pairs.collect::<Vec<_>>().join("&");
-        let host = self.url.split_once("://").map_or(self.url.as_str(), |(_, host)| host);
         let form = SignedRequest {
             method: "POST",
-            host,
+            endpoint: &self.url,
             path: "/",
             query: "",
             region: &self.region,
@@ -72,9 +72,7 @@ impl<'v> Ec2<'v> {
             body: &body,
             moment: Timestamp::now(),
         };
-        let signed = form.sign(&self.key);
-        let headers: Vec<(&str, &str)> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let answer = http::ask("POST", &format!("{}/", self.url), &headers, Some(&body))?;
+        let answer = form.send(&self.key)?;
         answer.require(|status, text| self.explain(action, status, text))?;
         Ok(answer.text)
     }
@@ -94,7 +92,7 @@ impl<'v> Ec2<'v> {
     fn taken(&self) -> Result<BTreeSet<String>> {
         let text = self.call("DescribeInstances", &[("InstanceId.1", &self.instance)])?;
         let document = read(&text)?;
-        let names = document.descendants().filter(|node| node.has_tag_name_of("deviceName"));
+        let names = document.descendants().filter(|node| is_named(*node, "deviceName"));
         Ok(names.filter_map(|node| node.text().map(str::to_owned)).collect())
     }
 }
@@ -103,10 +101,10 @@ impl VolumeApi for Ec2<'_> {
     fn look(&mut self) -> Result<VolumeState> {
         let text = self.call("DescribeVolumes", &[("VolumeId.1", &self.volume.id)])?;
         let document = read(&text)?;
-        let attachments = document.descendants().find(|node| node.has_tag_name_of("attachmentSet"));
+        let attachments = document.descendants().find(|node| is_named(*node, "attachmentSet"));
         let attachment = attachments.and_then(|set| set.children().find(Node::is_element));
         let Some(attachment) = attachment else {
-            let volume = document.descendants().find(|node| node.has_tag_name_of("volumeSet"));
+            let volume = document.descendants().find(|node| is_named(*node, "volumeSet"));
             let status = volume.and_then(|set| set.children().find(Node::is_element)).map(|item| child(item, "status"));
             return Ok(match status.unwrap_or_default() {
                 "available" => VolumeState::Free,
@@ -150,33 +148,8 @@ impl VolumeApi for Ec2<'_> {
     }
 }
 
-trait Named {
-    fn has_tag_name_of(&self, name: &str) -> bool;
-}
-
-impl Named for Node<'_, '_> {
-    /// In whatever name space: that of the API carries its version.
-    fn has_tag_name_of(&self, name: &str) -> bool {
-        self.is_element() && self.tag_name().name() == name
-    }
-}
-
 fn read(text: &str) -> Result<Document<'_>> {
     Document::parse(text).context("EC2 answered with no XML")
-}
-
-fn child<'d>(node: Node<'d, '_>, name: &str) -> &'d str {
-    node.children().find(|child| child.has_tag_name_of(name)).and_then(|child| child.text()).unwrap_or_default()
-}
-
-/// Code and message of `<Response><Errors><Error>`.
-fn read_error(text: &str) -> (String, String) {
-    let Ok(document) = Document::parse(text) else { return (String::new(), http::shorten(text)) };
-    let error = document.descendants().find(|node| node.has_tag_name_of("Error"));
-    error.map_or_else(
-        || (String::new(), http::shorten(text)),
-        |error| (child(error, "Code").to_owned(), child(error, "Message").to_owned()),
-    )
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use roxmltree::{Document, Node};
+use roxmltree::Document;
 
 use super::metadata::Metadata;
 use super::sigv4::{SignedRequest, escape};
+use super::xml::{self, child, is_named};
 use crate::cloud::zone::{RecordKind, ZoneApi, ZoneName, ZoneRecords};
 use crate::cloud::{Endpoints, LentKey, http};
 use crate::error::{Class, Context as _, Error, Result};
@@ -47,11 +48,10 @@ impl Route53 {
 
     /// The answer in XML; none where the zone is no longer as it was.
     fn call(&self, method: &str, query: &str, body: &str) -> Result<Option<String>> {
-        let host = self.url.split_once("://").map_or(self.url.as_str(), |(_, host)| host);
         let path = format!("/{VERSION}/hostedzone/{}/rrset", self.zone);
         let request = SignedRequest {
             method,
-            host,
+            endpoint: &self.url,
             path: &path,
             query,
             region: self.region,
@@ -60,11 +60,7 @@ impl Route53 {
             body,
             moment: Timestamp::now(),
         };
-        let signed = request.sign(&self.key);
-        let headers: Vec<(&str, &str)> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let query = if query.is_empty() { String::new() } else { format!("?{query}") };
-        let body = Some(body).filter(|body| !body.is_empty());
-        let answer = http::ask(method, &format!("{}{path}{query}", self.url), &headers, body)?;
+        let answer = request.send(&self.key)?;
         if (200..300).contains(&answer.status) {
             return Ok(Some(answer.text));
         }
@@ -134,13 +130,13 @@ fn escape_text(text: &str) -> String {
 fn read_name(text: &str, name: &str) -> Result<ZoneName> {
     let document = Document::parse(text).context("Route 53 answered with no XML")?;
     let mut found = ZoneName::default();
-    for set in document.descendants().filter(|node| node.tag_name().name() == "ResourceRecordSet") {
+    for set in document.descendants().filter(|node| is_named(*node, "ResourceRecordSet")) {
         // Route 53 writes an asterisk as a number.
         if child(set, "Name").replace("\\052", "*").trim_end_matches('.') != name {
             continue;
         }
         let kind = child(set, "Type");
-        let values = set.descendants().filter(|node| node.tag_name().name() == "Value");
+        let values = set.descendants().filter(|node| is_named(*node, "Value"));
         let values = values.filter_map(|node| node.text().map(str::to_owned)).collect();
         // Aliases have no TTL; records of a routing policy have an identifier.
         let plain =
@@ -153,19 +149,13 @@ fn read_name(text: &str, name: &str) -> Result<ZoneName> {
     Ok(found)
 }
 
-fn child<'d>(node: Node<'d, '_>, name: &str) -> &'d str {
-    node.children().find(|child| child.tag_name().name() == name).and_then(|child| child.text()).unwrap_or_default()
-}
-
-/// Code and message, of `<Error>` or of a refused batch.
+/// Code and message, of an error or of a refused batch.
 fn read_error(text: &str) -> (String, String) {
-    let Ok(document) = Document::parse(text) else { return (String::new(), http::shorten(text)) };
-    let root = document.root_element();
-    if root.tag_name().name() == "InvalidChangeBatch" {
-        return ("InvalidChangeBatch".to_owned(), http::shorten(text));
+    const REFUSED: &str = "InvalidChangeBatch";
+    if Document::parse(text).is_ok_and(|document| is_named(document.root_element(), REFUSED)) {
+        return (REFUSED.to_owned(), http::shorten(text));
     }
-    let error = document.descendants().find(|node| node.tag_name().name() == "Error").unwrap_or(root);
-    (child(error, "Code").to_owned(), child(error, "Message").to_owned())
+    xml::read_error(text)
 }
 
 #[cfg(test)]

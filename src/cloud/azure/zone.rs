@@ -48,11 +48,10 @@ impl AzureDns {
     }
 
     fn explain(&self, status: u16, answer: &HttpAnswer) -> Error {
-        let said = answer.json().ok().and_then(|value| Some(value["error"]["message"].as_str()?.to_owned()));
         let rights = "the identity of control-plane machines needs read, write and delete of A, AAAA and TXT record sets of the zone (docs/dns.md)";
         let hint = if http::is_refusal(status) { rights } else { "correct phase2.dns.zone_id" };
         Error::new(http::class_of(status), format!("Azure DNS answers {status} about {}", self.zone))
-            .evidence(said.unwrap_or_else(|| http::shorten(&answer.text)))
+            .evidence(answer.said())
             .hint(hint)
     }
 

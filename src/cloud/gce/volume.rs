@@ -61,11 +61,9 @@ impl<'v> Compute<'v> {
     }
 
     fn explain(&self, status: u16, answer: &HttpAnswer) -> Error {
-        let message = answer.json().ok().and_then(|value| Some(value["error"]["message"].as_str()?.to_owned()));
-        let said = message.unwrap_or_else(|| http::shorten(&answer.text));
         let error =
             Error::new(http::class_of(status), format!("Compute Engine answers {status} about {}", self.volume.name));
-        error.evidence(said).hint(http::advise(status, RIGHTS))
+        error.evidence(answer.said()).hint(http::advise(status, RIGHTS))
     }
 }
 

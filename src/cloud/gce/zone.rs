@@ -34,12 +34,10 @@ impl CloudDns {
     }
 
     fn explain(&self, status: u16, answer: &HttpAnswer) -> Error {
-        let message = answer.json().ok().and_then(|value| Some(value["error"]["message"].as_str()?.to_owned()));
-        let said = message.unwrap_or_else(|| http::shorten(&answer.text));
         let rights = "the service account of control-plane machines needs dns.resourceRecordSets.list, create, update and delete, and dns.changes.create, on the zone (docs/dns.md)";
         let hint = if http::is_refusal(status) { rights } else { "correct phase2.dns.zone_id" };
         Error::new(http::class_of(status), format!("Cloud DNS answers {status} about {}", self.zone))
-            .evidence(said)
+            .evidence(answer.said())
             .hint(hint)
     }
 }

@@ -11,7 +11,6 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
-use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::error::{Context as _, Error, Result};
 use crate::failpoint;
@@ -86,11 +85,8 @@ impl Retirement {
 }
 
 fn connect(certificate: &Path, authority: &Path) -> Result<ureq::Agent> {
-    let authorities = tls::certificates(&input::read(authority, input::KEYS)?);
-    let client = tls::client(certificate, certificate)?;
-    let tls = TlsConfig::builder().root_certs(RootCerts::Specific(authorities.into())).client_cert(Some(client));
     let config = ureq::Agent::config_builder()
-        .tls_config(tls.build())
+        .tls_config(tls::connect(authority, certificate, certificate)?)
         .timeout_global(Some(ANSWER))
         .max_idle_age(INTERVAL * 2)
         .http_status_as_error(false)

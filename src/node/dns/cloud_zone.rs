@@ -3,14 +3,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::cloud::{self, Cloud, Endpoints, RecordKind, ZoneApi, ZoneName, ZoneRecords, quote, unquote};
 use crate::error::{Error, Result};
 
 use super::config::HostedZone;
-use super::record::{Changed, FoundName, NewName, text_data};
+use super::record::{Changed, FoundName, NewName, address_data, text_data};
 
 /// How long what the machine is lent is used: it lives for some hours, of which the metadata
 /// service may have let some pass.
@@ -70,10 +69,7 @@ fn read(there: &ZoneName) -> FoundName {
     for set in &there.records {
         let data = |value: &String| match set.kind {
             RecordKind::Txt => Some(text_data(&unquote(value))),
-            _ => value.parse().ok().map(|address| match address {
-                IpAddr::V4(address) => address.octets().to_vec(),
-                IpAddr::V6(address) => address.octets().to_vec(),
-            }),
+            _ => value.parse().ok().map(address_data),
         };
         let at = match set.kind {
             RecordKind::A => 0,

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use ureq::tls::{RootCerts, TlsConfig};
 use zeroize::Zeroizing;
 
 use crate::document::{self, Document, Fields};
@@ -121,6 +120,13 @@ pub(crate) struct HttpsEndpoint {
     pub key: String,
 }
 
+/// What etcd or the API server says of an answer that is no success.
+pub(super) fn reason(text: &str, status: ureq::http::StatusCode) -> String {
+    let said: Option<serde_json::Value> = serde_json::from_str(text).ok();
+    let message = said.and_then(|said| said["message"].as_str().map(str::to_owned));
+    message.unwrap_or_else(|| format!("status {status}"))
+}
+
 impl HttpsEndpoint {
     /// A client for some requests: the files are read again for the next one, because certificates
     /// are renewed. `patience` is for a whole request.
@@ -133,10 +139,7 @@ impl HttpsEndpoint {
         if self.authority.is_empty() {
             return Ok(config.build().into());
         }
-        let authorities = tls::certificates(&input::read(self.authority.as_ref(), input::KEYS)?);
-        let client = tls::client(self.certificate.as_ref(), self.key.as_ref())?;
-        let tls =
-            TlsConfig::builder().root_certs(RootCerts::Specific(authorities.into())).client_cert(Some(client)).build();
+        let tls = tls::connect(self.authority.as_ref(), self.certificate.as_ref(), self.key.as_ref())?;
         Ok(config.tls_config(tls).build().into())
     }
 }
@@ -173,6 +176,11 @@ impl Document for DnsConfig {
 }
 
 impl DnsConfig {
+    /// The name of a member of etcd.
+    pub(crate) fn member_name(&self, member: &str) -> String {
+        format!("etcd-{member}.{}", self.internal)
+    }
+
     /// From the file that bootstrap wrote.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let text = Zeroizing::new(input::read_text(path, input::DOCUMENT)?);

@@ -42,7 +42,7 @@ impl<'a> ListedNames<'a> {
 
     /// Brings the zone to what lives and what objects ask for now.
     pub(super) fn round(&mut self, live: &LiveServers, writer: &mut DnsWriter<'_>) -> Result<()> {
-        let members = member_names(live, &self.config.internal);
+        let members = member_names(live, self.config);
         let Some(mut wanted) = self.find_wanted(&members, writer)? else { return Ok(()) };
         wanted.names.extend(members);
         match self.bring_about(&wanted, writer) {
@@ -101,9 +101,9 @@ impl<'a> ListedNames<'a> {
 /// Where each name is to lead.
 type Names = BTreeMap<String, BTreeSet<IpAddr>>;
 
-fn member_names(live: &LiveServers, domain: &str) -> Names {
-    let named = live.members.iter().filter(|(_, addresses)| !domain.is_empty() && !addresses.is_empty());
-    named.map(|(member, addresses)| (format!("etcd-{member}.{domain}"), addresses.clone())).collect()
+fn member_names(live: &LiveServers, config: &DnsConfig) -> Names {
+    let named = live.members.iter().filter(|(_, addresses)| !config.internal.is_empty() && !addresses.is_empty());
+    named.map(|(member, addresses)| (config.member_name(member), addresses.clone())).collect()
 }
 
 /// What one name is refused for hinders no other one; a server that is away does.

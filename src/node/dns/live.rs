@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 
-use super::config::HttpsEndpoint;
+use super::config::{HttpsEndpoint, reason};
 
 /// A member that has lost its leader waits seven seconds before it says so.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -55,7 +55,9 @@ impl LiveServers {
             key.strip_prefix(LEASES)?.parse().ok()
         };
         let addresses = found.kvs.iter().filter_map(address).collect();
-        let list: MemberList = ask(&agent, etcd, "cluster/member/list", &json!({}))?;
+        // Their names are the leader's to write.
+        let list =
+            if is_leader { ask(&agent, etcd, "cluster/member/list", &json!({}))? } else { MemberList::default() };
         let started = list.members.into_iter().filter(|member| !member.name.is_empty());
         let members = started.map(|member| (member.name, member.peers.iter().filter_map(|url| host_of(url)).collect()));
         Ok(Some(Self { is_leader, addresses, members: members.collect() }))
@@ -75,9 +77,7 @@ fn ask<T: DeserializeOwned>(agent: &ureq::Agent, etcd: &HttpsEndpoint, what: &st
     let status = answer.status();
     let text = answer.body_mut().with_config().limit(LONGEST).read_to_string().map_err(|error| away(&error))?;
     if !status.is_success() {
-        let said: Option<Value> = serde_json::from_str(&text).ok();
-        let why = said.and_then(|said| said["message"].as_str().map(str::to_owned));
-        return Err(away(&why.unwrap_or_else(|| format!("status {status}"))));
+        return Err(away(&reason(&text, status)));
     }
     serde_json::from_str(&text).map_err(|error| away(&error))
 }
@@ -107,7 +107,7 @@ struct Key {
     key: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct MemberList {
     #[serde(default)]
     members: Vec<ListedMember>,

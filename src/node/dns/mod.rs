@@ -27,6 +27,7 @@ use crate::exec::signals;
 
 pub(crate) use config::{ApiName, DnsConfig, HostedZone, HttpsEndpoint, TsigKey, UpdateServer, ZoneAccess};
 use listed::ListedNames;
+pub(crate) use source::{EXTERNAL, INTERNAL};
 use writer::{DnsWriter, remove_name};
 use zone::NameZone;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 
-use super::config::HttpsEndpoint;
+use super::config::{HttpsEndpoint, reason};
 
 const PATH: &str = "/api/v1/namespaces/kube-system/configmaps/turnup-dns";
 const KEY: &str = "names";
@@ -67,12 +67,10 @@ fn send(api: &HttpsEndpoint, object: Option<&Value>) -> Result<Value> {
     };
     let mut answer = answer.map_err(|error| away(&error))?;
     let text = answer.body_mut().with_config().limit(LONGEST).read_to_string().map_err(|error| away(&error))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| away(&error))?;
-    if answer.status().is_success() {
-        return Ok(value);
+    if !answer.status().is_success() {
+        return Err(away(&reason(&text, answer.status())));
     }
-    let status = answer.status().to_string();
-    Err(away(&value["message"].as_str().unwrap_or(&status)))
+    serde_json::from_str(&text).map_err(|error| away(&error))
 }
 
 #[cfg(test)]

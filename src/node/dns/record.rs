@@ -66,10 +66,15 @@ pub(super) fn text_data(text: &str) -> Vec<u8> {
 pub(super) fn split(addresses: &BTreeSet<IpAddr>) -> [RecordSet; 2] {
     let mut sets = [RecordSet::new(), RecordSet::new()];
     for address in addresses {
-        match address {
-            IpAddr::V4(address) => sets[0].insert(address.octets().to_vec()),
-            IpAddr::V6(address) => sets[1].insert(address.octets().to_vec()),
-        };
+        sets[usize::from(address.is_ipv6())].insert(address_data(*address));
     }
     sets
+}
+
+/// An address as A or AAAA has it.
+pub(super) fn address_data(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
 }

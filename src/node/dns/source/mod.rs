@@ -17,6 +17,7 @@ use super::config::HttpsEndpoint;
 use host_name::HostNames;
 use known::{KnownObjects, lock};
 use object::SourceKind;
+pub(crate) use object::{EXTERNAL, INTERNAL};
 pub(super) use object::{Rules, Wanted};
 use watch::SourceWatch;
 

@@ -9,8 +9,8 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-const EXTERNAL: &str = "dns.alpha.kubernetes.io/external";
-const INTERNAL: &str = "dns.alpha.kubernetes.io/internal";
+pub(crate) const EXTERNAL: &str = "dns.alpha.kubernetes.io/external";
+pub(crate) const INTERNAL: &str = "dns.alpha.kubernetes.io/internal";
 /// Nodes with it run pods of users only where there are no others.
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
@@ -193,13 +193,14 @@ pub(super) fn find_wanted(
     all: &BTreeMap<SourceKind, BTreeMap<(String, String), SourceObject>>,
     rules: &Rules<'_>,
 ) -> Wanted {
-    let nodes = all.get(&SourceKind::Node).cloned().unwrap_or_default();
+    let none = BTreeMap::new();
+    let nodes = all.get(&SourceKind::Node).unwrap_or(&none);
     let mut wanted = Wanted::default();
     for (kind, objects) in all {
         for object in objects.values() {
             for (annotation, is_external) in [(EXTERNAL, true), (INTERNAL, false)] {
                 let Some(text) = object.metadata.annotations.get(annotation) else { continue };
-                let found = find_addresses(*kind, object, is_external, &nodes, rules);
+                let found = find_addresses(*kind, object, is_external, nodes, rules);
                 let addresses = found.unwrap_or_else(|why| {
                     wanted.refused.insert(object.describe(*kind), why);
                     Some(BTreeSet::new())

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result};
 use crate::exec::signals;
 
-use super::super::config::HttpsEndpoint;
+use super::super::config::{HttpsEndpoint, reason};
 use super::known::{KnownObjects, Listed, lock};
 use super::object::{SourceKind, SourceObject};
 
@@ -100,7 +100,7 @@ impl SourceWatch {
             if read.map_err(|error| self.away(&error))? == 0 {
                 break;
             }
-            let event: Event = serde_json::from_slice(&line).map_err(|error| self.away(&error))?;
+            let event: Event = self.parse(&line)?;
             if event.r#type == "ERROR" {
                 // 410: what happened since that version is no longer known.
                 return Ok(None);
@@ -152,9 +152,7 @@ impl SourceWatch {
             return Ok(response);
         }
         let text = response.body_mut().with_config().limit(1 << 16).read_to_string().unwrap_or_default();
-        let said: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-        let said = said.and_then(|said| said["message"].as_str().map(str::to_owned));
-        Err(self.away(&said.unwrap_or_else(|| format!("status {}", response.status()))))
+        Err(self.away(&reason(&text, response.status())))
     }
 
     fn parse<T: DeserializeOwned>(&self, text: &[u8]) -> Result<T> {
