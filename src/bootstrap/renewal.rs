@@ -79,9 +79,11 @@ impl GroupMember {
     }
 
     /// Whether another machine is to take its place, and that one has not been told to end yet. A
-    /// dead one is replaced by what makes them.
+    /// dead one is replaced by what makes them, and a Node that no kubelet has reported for has no
+    /// machine that could end.
     fn is_outdated(&self, template: &str) -> bool {
-        self.template.as_deref() != Some(template) && self.speaks() && !self.is_retired
+        let has_machine = self.speaks() && !self.boot_id.is_empty();
+        self.template.as_deref() != Some(template) && has_machine && !self.is_retired
     }
 }
 

@@ -11,14 +11,15 @@ use super::*;
 const OLD: &str = "aaaaaaaaaaaa";
 const NEW: &str = "bbbbbbbbbbbb";
 
-/// `w1 old ready`, and any of `cordoned`, `retired`, `silent`.
+/// `w1 old ready`, and any of `cordoned`, `retired`, `silent`; `unreported` of a Node that no kubelet
+/// has reported for.
 fn member(text: &str) -> GroupMember {
     let words: Vec<&str> = text.split(' ').collect();
     let has = |word: &str| words.contains(&word);
     GroupMember {
         name: words[0].to_owned(),
         template: if has("unlabelled") { None } else { Some(if has("new") { NEW } else { OLD }.to_owned()) },
-        boot_id: format!("{}-1", words[0]),
+        boot_id: if has("unreported") { String::new() } else { format!("{}-1", words[0]) },
         health: match (has("ready"), has("silent")) {
             (_, true) => NodeHealth::Silent,
             (true, _) => NodeHealth::Ready,
@@ -55,6 +56,8 @@ fn one_after_another_is_renewed_and_the_next_only_when_the_first_is_back() {
     assert_eq!(decide(&one, &["w4 new ready", "w2 old ready", "w3 old ready"]), retire("w2"));
     let dead = ["w1 old silent", "w4 new ready", "w5 new ready", "w6 new ready"];
     assert_eq!(decide(&one, &dead), RenewalStep::Done, "a dead machine is another matter");
+    let made_by_hand = ["w1 unlabelled unreported", "w2 new ready", "w3 new ready", "w4 new ready"];
+    assert_eq!(decide(&one, &made_by_hand), RenewalStep::Done, "there is no machine that could end");
 }
 
 #[test]
