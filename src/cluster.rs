@@ -385,6 +385,11 @@ impl Cluster {
             .agent(access.use_agent)
             .connect_timeout(access.connect_timeout)
             .learnt_as(self.settings.cloud.as_ref().map(|_| host.name.clone()))
+            .returns(
+                host.etcd_volume.is_some()
+                    && self.settings.control_plane.keeps_identity
+                    && self.settings.user_data.pull,
+            )
             .jump(jump)
     }
 }

@@ -57,6 +57,7 @@ pub struct Ssh {
     agent: bool,
     learns: bool,
     learnt_as: Option<String>,
+    returns: bool,
     patience: Duration,
     jump: Option<Jump>,
     master: Arc<Mutex<Option<Master>>>,
@@ -108,6 +109,7 @@ impl Ssh {
             agent: false,
             learns: false,
             learnt_as: None,
+            returns: false,
             patience: CONNECT,
             jump: None,
             master: Arc::default(),
@@ -134,6 +136,14 @@ impl Ssh {
     #[must_use]
     pub fn learnt_as(mut self, name: Option<String>) -> Self {
         self.learnt_as = name;
+        self
+    }
+
+    /// Whether a machine in the place of this host becomes it by itself. Until it has, it answers
+    /// with a host key of its own.
+    #[must_use]
+    pub fn returns(mut self, returns: bool) -> Self {
+        self.returns = returns;
         self
     }
 
@@ -466,6 +476,12 @@ impl Ssh {
         if says(&["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed"]) {
             let (known, address) = (self.known_hosts.display(), target.rsplit('@').next().unwrap_or_default());
             let name = self.learnt_as.as_deref().map(|own| jump.map_or(own, |jump| jump.host.as_str()));
+            if let Some(name) = name.filter(|_| self.returns && jump.is_none()) {
+                let hint = format!(
+                    "a machine in the place of {name} is that host once it has its volume: journalctl -u turnup-node (on its console); where it stays another one: turnup provision --reset-host-key {name}"
+                );
+                return (Class::Transient, hint);
+            }
             let hint = match name {
                 Some(name) => format!(
                     "look who answers at {address}; when the machine was recreated: turnup provision --reset-host-key {name}"
@@ -540,6 +556,21 @@ mod tests {
         assert!(has(&ssh, "IdentityAgent=none") && has(&ssh, "IdentitiesOnly=yes"));
         let ssh = ssh.agent(true).connect_timeout(Duration::from_secs(3));
         assert!(!has(&ssh, "IdentityAgent=none") && has(&ssh, "IdentitiesOnly=no") && has(&ssh, "ConnectTimeout=3"));
+    }
+
+    #[test]
+    fn another_host_key_passes_by_itself_only_where_the_host_comes_back() {
+        let here = Path::new("/key");
+        let ssh = Ssh::new("root", "192.0.2.1", 22, here, here, here).learnt_as(Some("c-0".into()));
+        let said = "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!";
+        assert_eq!(ssh.judge_connection(said).0, Class::Precondition);
+        let returning = ssh.returns(true);
+        let (class, hint) = returning.judge_connection(said);
+        assert_eq!(class, Class::Transient);
+        assert!(hint.contains("turnup provision --reset-host-key c-0"), "{hint}");
+        let behind = returning.jump(Some(Jump { user: "passer".into(), host: "door".into(), port: 22 }));
+        let (class, hint) = behind.judge_connection("Host key verification failed.\nhost key for door has changed");
+        assert_eq!(class, Class::Precondition, "{hint}");
     }
 
     #[test]

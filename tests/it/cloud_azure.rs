@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use turnup::cloud::Spec;
@@ -68,6 +70,34 @@ fn a_new_template_waits_until_a_control_plane_host_is_replaced() {
     assert_eq!(instance(&before, 0), instance(&after, 0));
     assert_eq!(before["hosts"][1]["address"], after["hosts"][1]["address"]);
     assert_eq!(before["volumes"], after["volumes"]);
+}
+
+/// With its identity on the volume, a machine in the place of another one is the same host.
+#[test]
+fn each_control_plane_machine_is_told_of_its_own_volume() {
+    let config = &profiles("azure")["ha-private"];
+    let module = Module::with_stub("azure", "azurerm", config);
+    let spec = Spec::find(&settings(config)).unwrap().unwrap();
+    module.tell(&spec, "@turnup:volume@");
+    module.apply();
+    let resources = module.resources();
+    let named = |kind: &'static str| resources.iter().filter(move |one| one["type"] == kind).map(|one| &one["values"]);
+    let ids: BTreeMap<&str, &str> = named("azurerm_managed_disk")
+        .map(|disk| (disk["name"].as_str().unwrap(), disk["id"].as_str().unwrap()))
+        .collect();
+    let machines: Vec<_> = named("azurerm_linux_virtual_machine").filter(|one| !one["custom_data"].is_null()).collect();
+    for (machine, member) in machines.iter().zip(["a", "b", "c"]) {
+        let told = STANDARD.decode(machine["custom_data"].as_str().unwrap()).unwrap();
+        let disk = format!("prod-etcd-main-{member}");
+        assert_eq!(String::from_utf8(told).unwrap(), format!("{} {disk}", ids[disk.as_str()]));
+    }
+    assert_eq!(machines.len(), 3);
+
+    let instance = || output(&module, "inventory")["hosts"][1]["instance"].clone();
+    let before = instance();
+    let host = "azurerm_linux_virtual_machine.control_plane[\"prod-control-plane-1\"]";
+    module.ok(&["apply", "-input=false", "-auto-approve", &format!("-replace={host}")]);
+    assert_eq!(instance(), before);
 }
 
 /// The join token changes with every `turnup up`; a new one does not recreate a host, and no plan

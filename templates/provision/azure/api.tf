@@ -34,6 +34,15 @@ locals {
     replace(replace(text, "@turnup:api@", local.api_inner), "@turnup:token@", lookup(var.join_tokens, who, ""))
   }
   told = nonsensitive(keys(var.user_data))
+  # Each of these hosts knows the volume that has what it is.
+  control_plane_user_data = {
+    for host, one in var.cluster.control_plane : host => replace(
+      local.user_data["control-plane"], "@turnup:volume@",
+      "${azurerm_managed_disk.etcd["main-${one.member}"].id} ${azurerm_managed_disk.etcd["main-${one.member}"].name}"
+    ) if contains(local.told, "control-plane")
+  }
+  # Whether a machine in the place of another one is the same host, with the same host key.
+  keeps_identity = nonsensitive(strcontains(lookup(var.user_data, "control-plane", ""), "@turnup:volume@"))
 }
 
 data "azurerm_public_ip" "given" {

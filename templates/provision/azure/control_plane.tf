@@ -185,7 +185,7 @@ resource "azurerm_linux_virtual_machine" "control_plane" {
   admin_username               = var.cluster.ssh.user
   encryption_at_host_enabled   = local.azure.encryption_at_host
   # Not user_data: every process of the machine can read that at the metadata service.
-  custom_data     = contains(local.told, "control-plane") ? base64encode(local.user_data["control-plane"]) : null
+  custom_data     = contains(local.told, "control-plane") ? base64encode(local.control_plane_user_data[each.key]) : null
   source_image_id = startswith(each.value.image, "/") ? each.value.image : null
 
   tags = merge(local.tags, {

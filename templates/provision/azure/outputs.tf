@@ -10,10 +10,11 @@ output "inventory" {
     hosts = [
       for name, host in var.cluster.control_plane : merge(
         {
-          name     = name
-          role     = "control-plane"
-          address  = local.addresses[name]
-          instance = azurerm_linux_virtual_machine.control_plane[name].virtual_machine_id
+          name    = name
+          role    = "control-plane"
+          address = local.addresses[name]
+          # With its identity on the volume a replaced machine is the same host: then it is what stays of one. Else it has another host key.
+          instance = local.keeps_identity ? azurerm_network_interface.control_plane[name].id : azurerm_linux_virtual_machine.control_plane[name].virtual_machine_id
           # What the host attaches itself, with the rights of identity.tf.
           etcd_volume = {
             cloud = "azure"
