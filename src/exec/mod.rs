@@ -3,7 +3,7 @@
 //! Every child gets its own process group, an explicit working directory, an environment from an
 //! allow-list, a bounded memory and a log. No shell is ever involved, but for the commands that a
 //! Kconfig tree contains ([`Shell`]). This module knows no Terraform, no Kubernetes and no cluster;
-//! it never decides what to run.
+//! it never decides what to run. As a service it tells systemd how it stands ([`UnitStatus`]).
 //!
 //! No child outlives us, as far as safe code can promise it. On SIGINT and SIGTERM each running
 //! child's group gets the signal once, then time to end, then SIGKILL ([`signals`]). When turnup
@@ -28,6 +28,7 @@ mod service;
 mod shell;
 mod socket;
 mod spawner;
+mod unit_status;
 
 pub use environment::ALLOWED;
 pub use failure::{Ended, Failure};
@@ -36,3 +37,4 @@ pub use run::{OnDeath, Output, Run, Stream};
 pub use service::Service;
 pub use shell::Shell;
 pub use ssh::{Jump, Ssh};
+pub use unit_status::UnitStatus;

@@ -1,5 +1,5 @@
-//! What the hosts themselves are asked: how their agents stand, their certificates, and whether
-//! they have this turnup. One question a host, all at once.
+//! What the hosts themselves are asked: how their agents and turnup's other services stand, their
+//! certificates, and whether they have this turnup. One question a host, all at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,17 +14,20 @@ use crate::parallel;
 use super::agents::HostAgent;
 use super::certificates::{self, Certificate};
 use super::gap::Gap;
+use super::services::HostService;
 
 /// A host that has not answered by then does not answer. Reading all of turnup takes a slow disk
 /// some seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Prints whether the agent of a node runs and its status, each on a line, the digest of turnup,
-/// then each certificate behind the name of its file. Never a key, also where both are in one file.
+/// then what systemd knows of turnup's services, then each certificate behind the name of its file. Never a key, also where both are in one file.
 const QUESTION: &str = r#"if [ -e /var/lib/turnup/node-config.json ]; then
   echo "agent $(systemctl is-active turnup-agent.service)"
   echo "agent-status $(cat /run/turnup/agent.json 2>/dev/null)"
 fi
 sha256sum /opt/turnup/bin/turnup 2>/dev/null
+echo services
+systemctl show --property=Id,ActiveState,SubState,StatusText 'turnup-*.service'
 for file in /etc/kubernetes/*/*.crt /var/lib/kubelet/pki/kubelet-client-current.pem; do
   [ -f "$file" ] || continue
   echo "file $file"
@@ -35,6 +38,7 @@ done"#;
 #[derive(Debug, Default)]
 pub(super) struct HostAnswers {
     pub(super) agents: Vec<HostAgent>,
+    pub(super) services: Vec<HostService>,
     pub(super) certificates: Vec<Certificate>,
     pub(super) same_turnup: BTreeMap<String, bool>,
     pub(super) gaps: Vec<Gap>,
@@ -64,7 +68,10 @@ fn ask_one(cluster: &Cluster, host: &Host) -> Result<String> {
 impl HostAnswers {
     fn add(&mut self, host: &str, said: &str, version: &str) {
         let mut parts = said.split("\nfile /");
-        let head: Vec<&str> = parts.next().unwrap_or_default().lines().collect();
+        let head = parts.next().unwrap_or_default();
+        let (head, services) = head.split_once("\nservices\n").unwrap_or((head, ""));
+        self.services.extend(HostService::read_all(host, services));
+        let head: Vec<&str> = head.lines().collect();
         let of_agent = |word: &str| head.iter().find_map(|line| line.strip_prefix(word));
         let agent = of_agent("agent ").map(|state| (state, of_agent("agent-status ").unwrap_or_default()));
         match agent.map(|(state, status)| HostAgent::read(host, state, status)).transpose() {
@@ -100,7 +107,13 @@ mod tests {
     fn the_answer_of_a_host_is_taken_apart() {
         let status = r#"{"schema":"turnup.agent-status/1","state":"as-declared","problems":[],"repairs":[{"at":"2026-01-02T03:04:05Z","losses":["file /etc/a is missing"]}]}"#;
         let mut answers = HostAnswers::default();
-        answers.add("w0", &format!("agent active\nagent-status {status}\nabc  /opt/turnup/bin/turnup\n"), "abc");
+        let unit = "Id=turnup-dns.service\nActiveState=failed\nSubState=failed\nStatusText=\n";
+        let said = format!("agent active\nagent-status {status}\nabc  /opt/turnup/bin/turnup\nservices\n{unit}");
+        answers.add("w0", &format!("{said}file /etc/kubernetes/pki/ca.crt\n"), "abc");
+        assert_eq!(
+            answers.services.iter().map(|service| service.unit.as_str()).collect::<Vec<_>>(),
+            ["turnup-dns.service"]
+        );
         answers.add("w1", "abd  /opt/turnup/bin/turnup\nfile /etc/kubernetes/pki/ca.crt\n", "abc");
         answers.add("w2", "agent inactive\nagent-status \n", "abc");
         answers.add("w3", "agent active\nagent-status {}\n", "abc");

@@ -13,6 +13,7 @@ mod gap;
 mod hosts;
 mod live;
 mod phases;
+mod services;
 mod text;
 mod tokens;
 
@@ -40,6 +41,7 @@ pub(crate) use components::ComponentDrift;
 pub(crate) use gap::Gap;
 pub(crate) use live::{AddonStatus, Live, NodeStatus};
 pub(crate) use phases::{PhaseState, PhaseStatus};
+pub(crate) use services::HostService;
 pub(crate) use text::{render, render_live};
 pub(crate) use tokens::TokenStatus;
 
@@ -80,6 +82,8 @@ pub(crate) struct Status {
     pub backup: Option<BackupStatus>,
     /// The agents of the hosts that answered.
     pub agents: Vec<HostAgent>,
+    /// turnup's services on the hosts that answered.
+    pub services: Vec<HostService>,
     /// Every certificate here and on the hosts that answered.
     pub certificates: Vec<Certificate>,
     /// Rotations of keysets that have not come to their ends.
@@ -149,7 +153,7 @@ impl Status {
             Ok(None) => {}
             Err(error) => status.gaps.push(Gap::new("the API", error)),
         }
-        status.agents = hosts.agents;
+        (status.agents, status.services) = (hosts.agents, hosts.services);
         status.certificates.extend(hosts.certificates);
         status.versions.same_turnup_on = hosts.same_turnup;
         status.gaps.extend(hosts.gaps);
@@ -226,6 +230,7 @@ impl Status {
             drifts: None,
             backup: None,
             agents: Vec::new(),
+            services: Vec::new(),
             certificates,
             rotations: Vec::new(),
             credentials,

@@ -13,8 +13,8 @@ use crate::terminal;
 
 use super::certificate_list::remedy;
 use super::{
-    AddonStatus, BackupStatus, Certificate, CertificateLife, ComponentDrift, Live, NodeStatus, PhaseState, PhaseStatus,
-    Status, TokenStatus,
+    AddonStatus, BackupStatus, Certificate, CertificateLife, ComponentDrift, HostService, Live, NodeStatus, PhaseState,
+    PhaseStatus, Status, TokenStatus,
 };
 
 /// The columns that a terminal has at least.
@@ -38,6 +38,7 @@ pub(crate) fn render(status: &Status) -> String {
     parts.extend(status.drifts.as_deref().map(drifts));
     parts.extend(status.backup.as_ref().map(backup));
     parts.push(agents(status));
+    parts.push(services(status));
     parts.push(certificates(&status.certificates));
     parts.push(rotations(status));
     parts.push(tokens(&status.join_tokens));
@@ -116,6 +117,13 @@ fn agents(status: &Status) -> String {
     // The host said some of it.
     let lines: Vec<String> = news.map(|line| terminal::line(&line).into_owned()).collect();
     if lines.is_empty() { lines.concat() } else { format!("agents of the hosts:\n{}", listed(&lines, "lines")) }
+}
+
+/// Services of the hosts that fail, or say what they cannot do; nothing while all is well.
+fn services(status: &Status) -> String {
+    let news = status.services.iter().filter_map(HostService::news);
+    let lines: Vec<String> = news.map(|line| terminal::line(&line).into_owned()).collect();
+    if lines.is_empty() { lines.concat() } else { format!("services of the hosts:\n{}", listed(&lines, "lines")) }
 }
 
 /// The table of addons; nothing where there is none.

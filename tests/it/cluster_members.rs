@@ -101,6 +101,8 @@ fn the_first_is_cut_off(site: &Site, list: &Value, dns: &DnsServer) {
     assert_eq!((unready, looks > 5), (0, true), "of {looks} looks {unready} found the worker not ready");
     assert_ne!(before, said(&heartbeat), "its kubelet goes on");
     assert!(site.lent(0, &["addons", "list"]).out.contains("flannel"), "turnup asks another host");
+    let told = site.lent(5, &["status"]).out;
+    assert!(told.contains("w1: turnup-balancer: m1 is out: "), "{told}");
     site.in_host(first, &format!("ip link set host0 up && ip route add default via {GATEWAY} dev host0"));
     timed("it is back", || {
         kubectl_ok(site, &[third.as_str(), "wait", "--for=condition=Ready", "node/m1", "--timeout=300s"])

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::bootstrap::{APPLY, Kubectl};
 use crate::error::{Class, Context as _, Error, Result};
-use crate::exec::signals;
+use crate::exec::{UnitStatus, signals};
 use crate::failpoint;
 
 use super::object::{MANAGER, Object, read_answer};
@@ -55,11 +55,13 @@ pub fn run(kubectl: &Path, kubeconfig: &Path, holder: &str, out: &mut dyn Write)
     let kubectl = Kubectl::new(kubectl.to_owned(), kubeconfig.to_owned());
     let mut manager =
         AddonManager { kubectl, lease: ApplyLease::new(holder.to_owned()), known: BTreeMap::new(), failing: None };
+    let mut status = UnitStatus::default();
     while !signals::interrupted() {
         for line in manager.tell_round() {
             // What others chose is in it.
             writeln!(out, "{}", line.replace(char::is_control, "?")).context("cannot write")?;
         }
+        status.set(&manager.failing);
         signals::sleep(INTERVAL).ok();
     }
     Ok(())

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
-use crate::exec::signals;
+use crate::exec::{UnitStatus, signals};
 use crate::parallel;
 
 use super::api::Kubectl;
@@ -202,12 +202,15 @@ pub fn run(kubectl: &Path, kubeconfig: &Path, policy: &Policy, out: &mut dyn Wri
     let kubectl = Kubectl::new(kubectl.to_owned(), kubeconfig.to_owned());
     let (mut left, mut failing) = (BTreeMap::new(), None);
     let mut labelled: Option<Instant> = None;
+    let mut status = UnitStatus::default();
     while !signals::interrupted() {
         let mut looks = vec![step(&kubectl, policy, &mut left)];
         if labelled.is_none_or(|at| at.elapsed() > AGAIN) {
             looks.push(role_label::give(&kubectl, policy));
             labelled = Some(Instant::now());
         }
+        let errors = looks.iter().filter_map(|look| look.as_ref().err());
+        status.set(errors.filter(|error| !error.is_passing()).map(Error::in_one_line));
         for line in tell_news(looks, &mut failing) {
             // What others chose is in it.
             writeln!(out, "{}", line.replace(char::is_control, "?")).context("cannot write")?;

@@ -21,6 +21,7 @@ use rustix::net::sockopt;
 
 use crate::document;
 use crate::error::{Context as _, Error, Result};
+use crate::exec::UnitStatus;
 use crate::input;
 use crate::inventory::{ApiServer, ServerList};
 
@@ -71,7 +72,7 @@ pub(crate) fn run(options: &BalancerOptions, out: &mut dyn Write) -> Result<()> 
         start("status", &balancer, move |balancer| balancer.tell_status(&status))?;
     }
     balancer.tell(format!("listens at {own}"));
-    let mut told = String::new();
+    let (mut told, mut unit) = (String::new(), UnitStatus::default());
     loop {
         match reread(&options.config, &mut text) {
             Ok(Some(list)) if SocketAddr::new(list.address, list.port) != own => {
@@ -88,6 +89,7 @@ pub(crate) fn run(options: &BalancerOptions, out: &mut dyn Write) -> Result<()> 
         }
         balancer.check_all();
         write_lines(&lines, out)?;
+        unit.set(balancer.pool().troubles());
     }
 }
 

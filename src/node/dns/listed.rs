@@ -50,7 +50,7 @@ impl<'a> ListedNames<'a> {
             Err(error) if error.class() == Class::Interrupted => Err(error),
             Err(error) => {
                 self.list = None;
-                writer.tell(LIST, error.message())
+                writer.tell_trouble(LIST, error.message())
             }
         }
     }
@@ -62,9 +62,11 @@ impl<'a> ListedNames<'a> {
             return Ok(Some(Wanted::default()));
         }
         let sources = self.sources.get_or_insert_with(|| NameSources::watch(self.api));
-        for (kind, why) in sources.failures() {
-            writer.tell(kind, &why)?;
+        let failures = sources.failures();
+        for (kind, why) in &failures {
+            writer.tell_trouble(kind, why)?;
         }
+        writer.forget_troubles(|about| NameSources::kinds().any(|kind| kind == about) && !failures.contains_key(about));
         let own = self.config.names.iter().map(|name| &name.name).chain(members.keys());
         let reserved = own.map(String::as_str).collect();
         let look_up = |name: &str| sources.look_up(name);
@@ -111,7 +113,7 @@ fn tolerate<T>(result: Result<T>, name: &str, writer: &mut DnsWriter<'_>) -> Res
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if [Class::Interrupted, Class::Transient].contains(&error.class()) => Err(error),
-        Err(error) => writer.tell(name, error.message()).map(|()| None),
+        Err(error) => writer.tell_trouble(name, error.message()).map(|()| None),
     }
 }
 

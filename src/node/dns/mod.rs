@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Class, Context as _, Result};
-use crate::exec::signals;
+use crate::exec::{UnitStatus, signals};
 
 pub(crate) use config::{ApiName, DnsConfig, HostedZone, HttpsEndpoint, TsigKey, UpdateServer, ZoneAccess};
 use listed::ListedNames;
@@ -43,6 +43,7 @@ pub(crate) fn run(path: &Path, out: &mut dyn Write) -> Result<()> {
     let zone = NameZone::open(&config)?;
     let mut listed = ListedNames::new(&config);
     let mut writer = DnsWriter::new(&config, &zone, out);
+    let mut status = UnitStatus::default();
     while !signals::interrupted() {
         let leads = writer.round()?;
         match (&mut listed, leads) {
@@ -56,6 +57,7 @@ pub(crate) fn run(path: &Path, out: &mut dyn Write) -> Result<()> {
             }
             (None, _) => {}
         }
+        status.set(writer.troubles());
         signals::sleep(INTERVAL).ok();
     }
     Ok(())

@@ -34,6 +34,8 @@ pub(super) struct DnsWriter<'a> {
     wrong_since: Option<Instant>,
     /// What was told last, by what it is about.
     told: BTreeMap<String, String>,
+    /// What is not as it should be, by what it is about.
+    troubles: BTreeMap<String, String>,
     /// Not before this a host asks the server that does not write.
     next: Option<Instant>,
     out: &'a mut dyn Write,
@@ -42,8 +44,9 @@ pub(super) struct DnsWriter<'a> {
 impl<'a> DnsWriter<'a> {
     /// What changes goes to `out`, a line each.
     pub(super) fn new(config: &'a DnsConfig, zone: &'a NameZone<'a>, out: &'a mut dyn Write) -> Self {
-        let (has_written, seen, failed, told) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { config, zone, has_written, seen, failed, wrong_since: None, told, next: None, out }
+        let (has_written, seen, failed) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        let (told, troubles) = (BTreeMap::new(), BTreeMap::new());
+        Self { config, zone, has_written, seen, failed, wrong_since: None, told, troubles, next: None, out }
     }
 
     /// Keeps the names of the API server. What lives, where this host's etcd leads: it writes all
@@ -57,7 +60,7 @@ impl<'a> DnsWriter<'a> {
                 live
             }
             Err(error) => {
-                self.tell("etcd", error.message())?;
+                self.tell_trouble("etcd", error.message())?;
                 if !is_due {
                     return Ok(None);
                 }
@@ -71,7 +74,7 @@ impl<'a> DnsWriter<'a> {
             match self.keep(name, &wanted, live.is_leader, self.zone.interval()) {
                 Ok(is_right) => all_right &= is_right,
                 Err(error) if error.class() == Class::Interrupted => return Ok(None),
-                Err(error) => self.tell(name, error.message())?,
+                Err(error) => self.tell_trouble(name, error.message())?,
             }
         }
         self.wrong_since = if all_right { None } else { self.wrong_since.or_else(|| Some(Instant::now())) };
@@ -120,6 +123,18 @@ impl<'a> DnsWriter<'a> {
     /// Another host writes: what this one saw may change.
     pub(super) fn rest(&mut self) {
         self.seen.clear();
+        let config = self.config;
+        self.forget_troubles(|about| about != "etcd" && !config.names.iter().any(|name| name.name == about));
+    }
+
+    /// What these are about is as it should be, or is not looked at any more.
+    pub(super) fn forget_troubles(&mut self, is_over: impl Fn(&str) -> bool) {
+        self.troubles.retain(|about, _| !is_over(about));
+    }
+
+    /// What is not as it should be, in words.
+    pub(super) fn troubles(&self) -> impl Iterator<Item = String> {
+        self.troubles.iter().map(|(about, why)| format!("{about}: {why}"))
     }
 
     fn bring_about(&mut self, name: &str, wanted: &BTreeSet<IpAddr>, is_leader: bool) -> Result<bool> {
@@ -136,7 +151,7 @@ impl<'a> DnsWriter<'a> {
                 let why = format!(
                     "another owner has it ({what}), and it is left alone: remove it, or choose another phase2.dns.domain"
                 );
-                self.tell(name, &why)?;
+                self.tell_trouble(name, &why)?;
                 return Ok(true);
             }
             NameAction::Create(new) => (new, true),
@@ -154,8 +169,16 @@ impl<'a> DnsWriter<'a> {
         Ok(true)
     }
 
+    /// The same, where it is not as it should be.
+    pub(super) fn tell_trouble(&mut self, about: &str, line: &str) -> Result<()> {
+        self.tell(about, line)?;
+        self.troubles.insert(about.to_owned(), line.to_owned());
+        Ok(())
+    }
+
     /// A line, where it is another one than the last about this.
     pub(super) fn tell(&mut self, about: &str, line: &str) -> Result<()> {
+        self.troubles.remove(about);
         if self.told.get(about).is_some_and(|told| told == line) {
             return Ok(());
         }

@@ -6,7 +6,7 @@ mod known;
 mod object;
 mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -64,8 +64,13 @@ impl NameSources {
         self.host_names.find(name)
     }
 
+    /// All kinds, as [`failures`](Self::failures) calls them.
+    pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
+        SourceKind::ALL.into_iter().map(SourceKind::plural)
+    }
+
     /// Which kinds cannot be read now, and why.
-    pub(super) fn failures(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn failures(&self) -> BTreeMap<&'static str, String> {
         lock(&self.known).failures.iter().map(|(kind, why)| (kind.plural(), why.clone())).collect()
     }
 }
