@@ -11,8 +11,8 @@ use super::*;
 const OLD: &str = "aaaaaaaaaaaa";
 const NEW: &str = "bbbbbbbbbbbb";
 
-/// `w1 old ready`, and any of `cordoned`, `retired`, `silent`; `unreported` of a Node that no kubelet
-/// has reported for.
+/// `w1 old ready`, and any of `cordoned`, `retired`, `silent`; `unreported` of a Node that no
+/// kubelet has reported for.
 fn member(text: &str) -> GroupMember {
     let words: Vec<&str> = text.split(' ').collect();
     let has = |word: &str| words.contains(&word);

@@ -20,7 +20,8 @@ use super::services::HostService;
 /// some seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Prints whether the agent of a node runs and its status, each on a line, the digest of turnup,
-/// then what systemd knows of turnup's services, then each certificate behind the name of its file. Never a key, also where both are in one file.
+/// then what systemd knows of turnup's services, then each certificate behind the name of its file.
+/// Never a key, also where both are in one file.
 const QUESTION: &str = r#"if [ -e /var/lib/turnup/node-config.json ]; then
   echo "agent $(systemctl is-active turnup-agent.service)"
   echo "agent-status $(cat /run/turnup/agent.json 2>/dev/null)"

@@ -4,12 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
-use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::cluster_disk::Disk;
@@ -65,10 +63,7 @@ impl Machine {
 
     /// The end of the machine, without a word to anything that runs on it.
     pub(crate) fn kill(&self, site: &Site) {
-        kill_process(site.leader(&self.host).unwrap(), Signal::KILL).unwrap();
-        while site.leader(&self.host).is_some() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        site.cut_power(&self.host);
     }
 
     /// Its root is removed, and another machine made, as an instance group does: at the same

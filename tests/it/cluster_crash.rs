@@ -161,7 +161,7 @@ fn halves(site: &Site) -> Vec<String> {
     names.filter(|name| name.contains("/.part-") || name.contains(".part.")).collect()
 }
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let seed = std::env::var("TURNUP_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
     say(&format!("TURNUP_TEST_SEED={seed} repeats this"));

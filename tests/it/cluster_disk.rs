@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::cluster_reset::{Look, assert_same, look, on_host, settle};
@@ -183,10 +182,7 @@ fn data_is_moved_by_hand(site: &Site) {
 
 /// The host restarts without its disk, which comes later.
 fn nothing_starts_on_the_bare_directory(site: &Site, disk: &Disk) {
-    kill_process(site.leader(HOST).unwrap(), Signal::KILL).unwrap();
-    while site.leader(HOST).is_some() {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    site.cut_power(HOST);
     site.ok(&["provision"]);
     let since = Instant::now();
     let state = "systemctl is-active turnup-mounts.service kubelet.service containerd.service; true";

@@ -362,9 +362,7 @@ fn a_port_in_use_on_a_host() {
     site.ok(&["provision"]);
     let host = "it-control-plane-0";
     let inside = |script: &str| {
-        let leader = site.leader(host).unwrap().as_raw_nonzero();
-        // The container's init is the leader's child.
-        sh(&format!("nsenter --target $(pgrep --parent {leader} | head -n 1) --all -- {script}"));
+        sh(&format!("nsenter --target {} --all -- {script}", site.init(host).as_raw_nonzero()));
     };
     inside("systemd-run --quiet --unit=squatter socat TCP-LISTEN:6443,fork,reuseaddr SYSTEM:cat");
     let listens = "for i in $(seq 600); do ss -ltn | grep -q ':6443 ' && exit 0; sleep 0.1; done; exit 1";

@@ -31,9 +31,9 @@ const DEADLY: [&str; 6] = [
 const FAILPOINT_LOG: &str = "/var/tmp/turnup-failpoint-log";
 
 /// The data of etcd are gone at once, as with a disk; kubelet and the runtime try to start it.
-const LOSE: &str = "rm -rf /var/lib/etcd/data; pkill -KILL -x etcd";
+pub(crate) const LOSE: &str = "rm -rf /var/lib/etcd/data; pkill -KILL -x etcd";
 /// The same while kubelet restarts, which then waits for the data.
-const LOSE_QUIETLY: &str = ". /etc/profile; systemctl stop kubelet; \
+pub(crate) const LOSE_QUIETLY: &str = ". /etc/profile; systemctl stop kubelet; \
     for id in $(crictl ps --quiet --name '^etcd$'); do crictl stop --timeout 0 $id; done; \
     rm -rf /var/lib/etcd/data; systemctl start kubelet";
 
@@ -88,8 +88,8 @@ fn require_all_writes(site: &Site, writer: &str) {
     say(&format!("{} writes were taken meanwhile, and all are on each member", taken.len()));
 }
 
-/// The host's member votes again, as another one than before.
-fn require_voter_again(site: &Site, host: &str, patience: Duration, lose: &str) {
+/// The host's member votes again, as another one than before. Returns after how many seconds.
+pub(crate) fn require_voter_again(site: &Site, host: &str, patience: Duration, lose: &str) -> f64 {
     let (cluster, old) = ids(site, host);
     let since = Instant::now();
     site.in_host(host, lose);
@@ -108,17 +108,19 @@ fn require_voter_again(site: &Site, host: &str, patience: Duration, lose: &str) 
         assert!(since.elapsed() < patience, "{host} does not vote after {patience:?}: {}", journal());
         std::thread::sleep(Duration::from_millis(500));
     }
-    say(&format!("{host} votes again after {:.1} s", since.elapsed().as_secs_f64()));
+    let took = since.elapsed().as_secs_f64();
+    say(&format!("{host} votes again after {took:.1} s"));
     say(&on_host(
         site,
         host,
         "journalctl --unit=turnup-agent --lines=25 --output=short-precise | cut --delimiter=' ' --fields=3,6-",
     ));
     assert_eq!(ids(site, host).0, cluster, "it is the same cluster");
+    took
 }
 
 /// An agent has to have seen its member well, as it does in the first minute.
-fn settle_records(site: &Site) {
+pub(crate) fn settle_records(site: &Site) {
     for host in HOSTS {
         let complete = "test \"$(grep --count client_urls /var/lib/turnup/etcd.json 2>/dev/null)\" = 2";
         site.in_host(host, &format!("timeout 300 sh -c 'until {complete}; do sleep 1; done'"));

@@ -6,8 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, kill_process};
-
 use crate::cluster_agent::{a_stopped_agent_is_started, hosts_are_kept_as_their_node_config_says, without_agents};
 use crate::cluster_firewall::{hosts_reach_only_open_ports_of_this_machine, pods_reach_no_port_of_the_hosts};
 use crate::cluster_identity;
@@ -364,13 +362,7 @@ fn down_needs_no_question_in_a_script(site: &Site) {
 
 /// Kills the host's processes at once, and its mounts with them. Its disk stays.
 fn lose_power(site: &Site, host: &str) {
-    let leader = site.leader(host).unwrap();
-    kill_process(leader, Signal::KILL).unwrap();
-    let end = Instant::now() + Duration::from_mins(10);
-    while site.leader(host).is_some() {
-        assert!(Instant::now() < end, "{host} does not end");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    site.cut_power(host);
     let root = site.path(&format!("hosts/{host}/root"));
     sh(&format!("umount '{0}' || umount --lazy '{0}'", root.display()));
 }

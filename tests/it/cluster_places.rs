@@ -6,7 +6,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose};
-use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::cluster_firewall::{connect, start_pod};
@@ -207,7 +206,7 @@ fn a_host_mends_itself_when_it_boots(site: &Site) {
         "systemctl stop turnup-agent.service kubelet.service; rm /etc/crictl.yaml /opt/turnup/bin/kubelet; \
          systemctl disable kubelet.service; echo '# edited' >>/var/lib/kubelet/config.yaml; nft delete table inet turnup; sync",
     );
-    kill_process(site.leader(WORKER).unwrap(), Signal::KILL).unwrap();
+    site.cut_power(WORKER);
     let spec = site.path(&format!("provision/hosts/{WORKER}.json"));
     site.ok(&["local", "host", "start", "--spec", &spec.display().to_string()]);
     site.in_host(

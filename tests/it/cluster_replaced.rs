@@ -54,12 +54,12 @@ fn address(number: usize) -> String {
 /// The end of these hosts at once, without a word to anything that runs on them, until other
 /// machines are in their places. What ran on the old ones is gone by then.
 fn replace(site: &Site, hosts: &[String]) -> Instant {
-    let ended: Vec<Pid> = hosts.iter().map(|host| site.leader(host).unwrap()).collect();
+    let ended: Vec<(Pid, Pid)> = hosts.iter().map(|host| (site.leader(host).unwrap(), site.init(host))).collect();
     let since = Instant::now();
-    for pid in &ended {
-        kill_process(*pid, Signal::KILL).unwrap();
+    for (_, init) in &ended {
+        kill_process(*init, Signal::KILL).unwrap();
     }
-    for (host, old) in hosts.iter().zip(ended) {
+    for (host, (old, _)) in hosts.iter().zip(ended) {
         wait("another machine", since, || site.leader(host).is_some_and(|pid| pid != old));
     }
     since

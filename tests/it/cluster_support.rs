@@ -191,10 +191,7 @@ impl Site {
 
     /// Runs a line of shell inside of a host.
     pub(crate) fn in_host(&self, host: &str, script: &str) {
-        let leader = self.leader(host).unwrap().as_raw_nonzero().to_string();
-        // The container's init is the leader's child.
-        let init = Command::new("pgrep").args(["--parent", &leader]).output().unwrap();
-        let init = String::from_utf8(init.stdout).unwrap().lines().next().unwrap().to_owned();
+        let init = self.init(host).as_raw_nonzero().to_string();
         let status =
             Command::new("nsenter").args(["--target", &init, "--all", "--", "sh", "-c", script]).status().unwrap();
         assert!(status.success(), "{script} on {host}: {status}");

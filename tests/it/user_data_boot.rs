@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
-use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use turnup::artifacts::Distribution;
 
@@ -240,7 +239,7 @@ fn joins_by_its_user_data_alone(release: &str, port: u16) {
     let (before, since) = (boot_id(&first), now());
     site.in_host(HOST, "rm -r /var/lib/kubelet/pki");
     site.in_host(HOST, &format!("systemctl stop turnup-agent; {BREAK_ASSETS} && sync"));
-    kill_process(site.leader(HOST).unwrap(), Signal::KILL).unwrap();
+    site.cut_power(HOST);
     site.kubectl(&["delete", "node", NODE]);
     local(&site, "start", &spec);
     let again = wait_until_ready(&site, &since);

@@ -122,7 +122,8 @@ impl Pool {
         self.find(server).map_or_else(|| server.to_string(), |state| format!("{} ({server})", state.server.name))
     }
 
-    /// The servers that get no connections, and why. Nothing is known of one before its first check.
+    /// The servers that get no connections, and why. Nothing is known of one before its first
+    /// check.
     pub(super) fn troubles(&self) -> Vec<String> {
         let out = self.servers.iter().filter(|state| !state.up && !state.why.is_empty());
         out.map(|state| format!("{} is out: {}", state.server.name, state.why)).collect()
