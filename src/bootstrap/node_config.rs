@@ -34,6 +34,7 @@ use super::etcd_members::Members;
 use super::firewall::Neighbors;
 use super::groups;
 use super::healthcheck;
+use super::host_certificates::{ETCD_CA, FRONT_PROXY_CA};
 use super::keyset::{self, KeysetName};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::Agents;
@@ -304,11 +305,29 @@ impl NodeConfigs<'_> {
         files.public(layout::HEALTHCHECK_CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
         files.key(layout::HEALTHCHECK_KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
         self.root_kubeconfigs(host, files)?;
+        self.authorities(files)?;
         self.dns_file(files)?;
         self.backup_service(files)?;
         let readable: Vec<File> = files.list.iter().chain(machine).cloned().collect();
         for pod in control_plane.static_pods(&readable)? {
             files.yaml(&pod.path(), pod.manifest());
+        }
+        Ok(())
+    }
+
+    /// What else the host signs its certificates with; the cluster's own is the controller
+    /// manager's.
+    fn authorities(&self, files: &mut Contents<'_>) -> Result<()> {
+        if !self.cluster.settings.pki.renew_on_hosts {
+            return Ok(());
+        }
+        for (place, name) in [(ETCD_CA, KeysetName::EtcdCa), (FRONT_PROXY_CA, KeysetName::FrontProxyCa)] {
+            let signer = files.pki.primary(name)?;
+            // One whose key is kept elsewhere signs nothing here.
+            if files.pki.has_key(&signer)? {
+                files.public(&format!("{place}.crt"), &format!("{signer}.crt"))?;
+                files.key(&format!("{place}.key"), &format!("{signer}.key"), 0)?;
+            }
         }
         Ok(())
     }
@@ -420,9 +439,12 @@ impl NodeConfigs<'_> {
         }
         if groups::has_node_groups(self.cluster)? {
             let name = csr_approver::NAME;
-            let (certificate, key) = (&files.pki.text(name, "crt")?, &files.pki.text(name, "key")?);
-            let config = self.local_kubeconfig(name, &Identity::Embedded { certificate, key }, files)?;
-            files.secret(&layout::kubeconfig(name), &format!("{name}.conf"), yaml::render(&config), 0);
+            let [certificate, key] = ["crt", "key"].map(|ending| format!("{}.{ending}", csr_approver::CLIENT_FILES));
+            files.public(&certificate, &format!("{name}.crt"))?;
+            files.key(&key, &format!("{name}.key"), 0)?;
+            let identity = Identity::Files { certificate: &certificate, key: &key };
+            let config = self.local_kubeconfig(name, &identity, files)?;
+            files.yaml(&layout::kubeconfig(name), config);
         }
         Ok(())
     }

@@ -193,7 +193,7 @@ fn where_hosts_join_by_themselves_the_control_plane_approves_their_requests() {
         for leaf in configs.leaves().unwrap() {
             pki.ensure_leaf(&leaf).unwrap();
         }
-        let (with, secrets) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        let (with, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
         let new: Vec<&str> =
             with.units.iter().filter(|unit| !without.units.contains(unit)).map(|unit| &*unit.name).collect();
         assert_eq!(new, [CSR_APPROVER_UNIT, AGENT_UNIT], "which starts after it");
@@ -203,8 +203,10 @@ fn where_hosts_join_by_themselves_the_control_plane_approves_their_requests() {
         let approver = &with.units[with.units.len() - 2];
         insta::assert_snapshot!(approver.text.replace(version, "(the sha256 of turnup)"));
         let new: Vec<&File> = with.files.iter().filter(|file| !without.files.contains(file)).collect();
-        assert_eq!((new.len(), &*new[0].path, new[0].mode), (1, "/etc/kubernetes/csr-approver.conf", 0o600));
-        assert!(secrets["csr-approver.conf"].contains("https://127.0.0.1:6443"), "the API server beside it");
+        let named = new.iter().map(|file| format!("{} {:o}", file.path, file.mode)).collect::<Vec<_>>().join(" ");
+        let own = "/etc/kubernetes/csr-approver";
+        assert_eq!(named, format!("{own}/client.crt 644 {own}/client.key 600 {own}.conf 600"));
+        assert!(format!("{:?}", new[2].content).contains("https://127.0.0.1:6443"), "the API server beside it");
         let new: Vec<&str> =
             with.binaries.iter().filter(|one| !without.binaries.contains(one)).map(|one| &*one.path).collect();
         assert_eq!(new, [""; 0], "kubectl is there for people as well");
@@ -237,7 +239,8 @@ fn what_a_host_loses_is_put_right_from_its_boot_on_however_it_joined() {
         for host in &configs.inventory.hosts {
             let (node_config, _) = configs.node_config(host, &facts()).unwrap();
             let text = &node_config.units.iter().find(|unit| unit.name == AGENT_UNIT).unwrap().text;
-            assert!(text.contains("/turnup node agent\n") && text.contains("\nWantedBy=multi-user.target\n"), "{text}");
+            let start = if host.role == Role::ControlPlane { "agent --renew-certificates\n" } else { "agent\n" };
+            assert!(text.contains(start) && text.contains("\nWantedBy=multi-user.target\n"), "{text}");
             assert!(!text.contains("Condition"), "nothing keeps it from its start: {text}");
         }
     });
@@ -284,7 +287,10 @@ fn each_component_runs_as_its_own_user_and_sees_its_own_directory() {
         assert_eq!(holders("ca.key"), ["/etc/kubernetes/kube-controller-manager/ca.key"]);
         assert_eq!(holders("apiserver-etcd-client.key"), ["/etc/kubernetes/kube-apiserver/etcd-client.key"]);
         let pki = node_config.files.iter().filter(|file| file.path.starts_with(layout::PKI));
-        assert!(pki.clone().count() == 3 && pki.clone().all(|file| file.owner == 0), "{pki:?}");
+        let roots: Vec<(&str, u32)> = pki.map(|file| (file.path.rsplit('/').next().unwrap(), file.owner)).collect();
+        let own = ["ca.crt", "kubelet.crt", "kubelet.key"].into_iter();
+        let signing = ["etcd-ca.crt", "etcd-ca.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
+        assert_eq!(roots, own.chain(signing).map(|name| (name, 0)).collect::<Vec<_>>());
     });
 }
 

@@ -243,6 +243,11 @@ impl<'a> Pki<'a> {
         String::from_utf8(bytes).context(format!("{rel} is not text"))
     }
 
+    /// Whether the private key of this item is here.
+    pub fn has_key(&self, file: &str) -> Result<bool> {
+        Ok(self.store.read(format!("pki/{file}.key"))?.is_some())
+    }
+
     fn missing(&self, file: &str, rel: &str) -> Error {
         let path = self.store.path(rel);
         let is_authority = self.find_item(file).is_ok_and(|found| found.is_some());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use crate::addons::run_addon_manager;
-use crate::bootstrap::{Policy, run_csr_approver, sign_credential};
+use crate::bootstrap::{Policy, RenewalScope, renew_certificates, run_csr_approver, sign_credential};
 use crate::config::parse_duration;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
@@ -62,6 +62,9 @@ enum Command {
         /// Defragment this host's member of etcd so often, one member of the cluster at a time
         #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
         defragment_every: Option<Duration>,
+        /// Renew certificates of this control-plane host that end soon
+        #[arg(long)]
+        renew_certificates: bool,
         #[command(subcommand)]
         command: Option<AgentCommand>,
     },
@@ -91,6 +94,9 @@ enum Command {
 enum AgentCommand {
     /// Print how the host stands by its agent, and what that repaired since the host booted
     Status,
+    /// Renew all certificates of this control-plane host now, with the keys of authorities that lie
+    /// on it; the agent renews each in time
+    Renew,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -214,8 +220,21 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         Command::Dns(Dns { ref config, command: Some(DnsCommand::Remove) }) => {
             dns::remove_by(config, &mut std::io::stdout().lock())
         }
-        Command::Agent { command: None, defragment_every } => {
-            agent::run(defragment_every, &mut std::io::stdout().lock())
+        Command::Agent { command: None, defragment_every, renew_certificates: renews } => {
+            let renew = |node_config: &NodeConfig| renew_certificates(node_config, RenewalScope::Due);
+            agent::run(
+                defragment_every,
+                renews.then_some(renew as agent::RenewCertificates),
+                &mut std::io::stdout().lock(),
+            )
+        }
+        Command::Agent { command: Some(AgentCommand::Renew), .. } => {
+            let renew = |node_config: &NodeConfig| renew_certificates(node_config, RenewalScope::All);
+            let renewed = agent::renew_now(renew, &mut std::io::stderr().lock())?;
+            if printer.is_json() {
+                return printer.json(&serde_json::to_value(&renewed).context("cannot write a list")?);
+            }
+            renewed.iter().try_for_each(|path| printer.line(&format!("renewed {path}")))
         }
         Command::Agent { command: Some(AgentCommand::Status), .. } => {
             let status = agent::AgentStatus::read()?;

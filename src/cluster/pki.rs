@@ -29,6 +29,7 @@ pub struct PkiSettings {
     /// A file of the user's, as the configuration names it; empty where turnup makes the authority.
     pub ca_cert_file: String,
     pub ca_key_file: String,
+    pub renew_on_hosts: bool,
 }
 
 impl PkiSettings {
@@ -48,6 +49,7 @@ impl PkiSettings {
             },
             ca_cert_file: settings.get(&name("ca_cert_file"))?,
             ca_key_file: settings.get(&name("ca_key_file"))?,
+            renew_on_hosts: settings.get_bool(&name("renew_on_hosts"))?,
         })
     }
 }
@@ -61,6 +63,7 @@ impl Default for PkiSettings {
             key_algorithm: KeyAlgorithm::EcdsaP256,
             ca_cert_file: String::new(),
             ca_key_file: String::new(),
+            renew_on_hosts: true,
         }
     }
 }
@@ -80,6 +83,7 @@ mod tests {
             ("phase2.pki.key_algorithm", "ecdsa-p384"),
             ("phase2.pki.ca_cert_file", "ca.crt"),
             ("phase2.pki.ca_key_file", "ca.key"),
+            ("phase2.pki.renew_on_hosts", "n"),
         ];
         let expected = PkiSettings {
             leaf_lifetime: Duration::from_hours(720),
@@ -88,6 +92,7 @@ mod tests {
             key_algorithm: KeyAlgorithm::EcdsaP384,
             ca_cert_file: "ca.crt".into(),
             ca_key_file: "ca.key".into(),
+            renew_on_hosts: false,
         };
         let mut settings = assert_reads(PkiSettings::read, &PkiSettings::default(), &changes, &expected);
         settings.set("phase2.pki.key_algorithm", "rsa-3072").unwrap();

@@ -67,6 +67,7 @@ mod cluster_power;
 mod cluster_quota;
 mod cluster_random;
 mod cluster_renew;
+mod cluster_renewal;
 mod cluster_replaced;
 mod cluster_reset;
 mod cluster_restore;

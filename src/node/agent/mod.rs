@@ -8,8 +8,9 @@
 //! It repairs, and never upgrades: it knows no other node config than the applied one. What the
 //! operator's run left half done, and what only an operator can bring (a private key), it reports.
 //! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]), and makes it a
-//! voter again where it has lost its data ([`rejoin`]). On hosts of node groups it powers a machine
-//! off that is told to end ([`retire`]). Programs that watch ask [`metrics`].
+//! voter again where it has lost its data ([`rejoin`]). It renews the host's certificates where the
+//! keys of authorities are ([`renewal`]). On hosts of node groups it powers a machine off that is
+//! told to end ([`retire`]). Programs that watch ask [`metrics`].
 //! It never starts, stops or restarts its own unit, which would wait for its own end.
 
 mod decide;
@@ -19,6 +20,7 @@ mod etcdctl;
 mod metrics;
 mod observe;
 mod rejoin;
+mod renewal;
 mod retire;
 mod status;
 
@@ -42,9 +44,11 @@ use super::up::{self, Delivery, Trigger};
 use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
 use etcd_care::{Care, EtcdCare};
 use metrics::{Counts, Metrics};
+use renewal::Renewal;
 use retire::Retirement;
 use status::{FILE, HostState, StatusFile, one_line};
 
+pub(crate) use renewal::{RenewCertificates, renew_now};
 pub(crate) use retire::RETIRE;
 pub(crate) use status::{AgentStatus, PastRepair};
 
@@ -52,21 +56,20 @@ pub(crate) use status::{AgentStatus, PastRepair};
 const WATCH: Duration = Duration::from_secs(5);
 
 /// Looks after this host until a signal comes. What it finds and does goes to `out`, a line each.
-/// Its member of etcd is defragmented in the interval, if there is one.
+/// Its member of etcd is defragmented in the interval, if there is one; `renew` says which of its
+/// certificates are due, where it is to renew them.
 ///
 /// # Errors
 /// That its status cannot be written, or `out`.
-pub(crate) fn run(defragment_every: Option<Duration>, out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(
+    defragment_every: Option<Duration>,
+    renew: Option<RenewCertificates>,
+    out: &mut dyn Write,
+) -> Result<()> {
     let (start, path) = (Instant::now(), Path::new(FILE));
     let interval = defragment_every.and_then(|every| SignedDuration::try_from(every).ok());
-    let mut agent = Agent {
-        host: &mut ThisHost { etcd: EtcdCare::new(interval), ..ThisHost::default() },
-        status: AgentStatus::read_or_default(path),
-        attempts: Attempts::default(),
-        going: 0,
-        counts: Counts::default(),
-        out,
-    };
+    let mut host = ThisHost::new(interval, renew);
+    let mut agent = Agent { status: AgentStatus::read_or_default(path), ..Agent::over(&mut host, out) };
     let (mut file, metrics) = (StatusFile::new(path), Metrics::serve());
     let mut round = || -> Result<()> {
         let (clock, since) = (Timestamp::now(), Instant::now());
@@ -91,6 +94,9 @@ trait Host {
     fn observe(&mut self) -> Result<Observation>;
     /// Puts right what the last look found.
     fn repair(&mut self) -> Result<()>;
+    /// Renews those of its certificates that are due, after a look that found nothing else; which
+    /// these were, and nothing where it is not looked.
+    fn renew_certificates(&mut self) -> Option<Result<Vec<String>>>;
     /// A round of care for its member of etcd, after a look that found nothing else.
     fn care_for_etcd(&mut self, clock: Timestamp) -> Care;
     /// Whether its member of etcd has lost its data, and does not vote again yet.
@@ -105,15 +111,30 @@ trait Host {
     fn release(&mut self);
 }
 
-#[derive(Default)]
 struct ThisHost {
     digests: Digests,
     etcd: EtcdCare,
+    /// Where it is wanted.
+    renewal: Option<Renewal>,
     turn: Option<fs_err::File>,
     node_config: Option<NodeConfig>,
     /// Its member of etcd, while the last look found data of it.
     member: Option<OwnMember>,
     retirement: Retirement,
+}
+
+impl ThisHost {
+    fn new(defragment_every: Option<SignedDuration>, renew: Option<RenewCertificates>) -> Self {
+        Self {
+            digests: Digests::default(),
+            etcd: EtcdCare::new(defragment_every),
+            renewal: renew.map(Renewal::new),
+            turn: None,
+            node_config: None,
+            member: None,
+            retirement: Retirement::default(),
+        }
+    }
 }
 
 impl Host for ThisHost {
@@ -133,6 +154,11 @@ impl Host for ThisHost {
         let Some(node_config) = self.node_config.take() else { return Ok(()) };
         let _inside = failpoint::within(format_args!("agent"));
         up::run_alone(Delivery::of(node_config), Trigger::Agent, &mut std::io::sink())
+    }
+
+    fn renew_certificates(&mut self) -> Option<Result<Vec<String>>> {
+        let _inside = failpoint::within(format_args!("agent"));
+        self.renewal.as_mut()?.round(self.node_config.as_ref()?)
     }
 
     fn care_for_etcd(&mut self, clock: Timestamp) -> Care {
@@ -175,11 +201,19 @@ struct Agent<'a> {
     attempts: Attempts,
     /// How many rounds in a row something was on its way that needs the next look soon.
     going: u32,
+    /// Why certificates that are due were not renewed.
+    unrenewed: Option<String>,
     counts: Counts,
     out: &'a mut dyn Write,
 }
 
-impl Agent<'_> {
+impl<'a> Agent<'a> {
+    /// One that knows nothing of this host yet.
+    fn over(host: &'a mut dyn Host, out: &'a mut dyn Write) -> Self {
+        let (status, attempts, counts) = (AgentStatus::default(), Attempts::default(), Counts::default());
+        Self { host, status, attempts, going: 0, unrenewed: None, counts, out }
+    }
+
     /// One look and at most one repair; `now` is counted from the agent's start.
     fn look_after(&mut self, now: Duration, clock: Timestamp) -> Result<()> {
         let ended = self.observe_and_act(now, clock);
@@ -195,7 +229,10 @@ impl Agent<'_> {
             Err(error) => return self.fail("the host cannot be looked at", &[], &error),
         };
         match decide(seen, &mut self.attempts, now) {
-            HostAction::Stay(HostState::AsDeclared, None) => self.care_for_etcd(clock),
+            HostAction::Stay(HostState::AsDeclared, None) => {
+                self.renew_certificates()?;
+                self.care_for_etcd(clock)
+            }
             HostAction::Stay(state, problem) => {
                 self.going = 0;
                 self.stay(state, problem)
@@ -264,8 +301,26 @@ impl Agent<'_> {
             }
             Care::Problem(why) | Care::Going(why) => Some(one_line(&why)),
         };
-        let state = if problem.is_some() { HostState::EtcdUnwell } else { HostState::AsDeclared };
-        self.stay(state, problem)
+        match (problem, self.unrenewed.clone()) {
+            (None, None) => self.stay(HostState::AsDeclared, None),
+            (None, Some(why)) => self.stay(HostState::Unrepaired, Some(why)),
+            (Some(problem), _) => self.stay(HostState::EtcdUnwell, Some(problem)),
+        }
+    }
+
+    fn renew_certificates(&mut self) -> Result<()> {
+        match self.host.renew_certificates() {
+            None => Ok(()),
+            Some(Ok(renewed)) => {
+                self.unrenewed = None;
+                renewed.iter().try_for_each(|path| self.tell(&format!("renewed the certificate {path}")))
+            }
+            Some(Err(error)) => {
+                signals::check()?;
+                self.unrenewed = Some(one_line(&format!("certificates are not renewed: {}", error.message())));
+                Ok(())
+            }
+        }
     }
 
     /// After a repair that failed it is known why; after one that did not last, it is to be said.
@@ -351,6 +406,7 @@ mod tests {
         seen: Vec<Result<Observation>>,
         repaired: Vec<Result<()>>,
         cared: Vec<Care>,
+        renewed: Vec<Result<Vec<String>>>,
         powered_off: Vec<Result<bool>>,
         done: Vec<&'static str>,
     }
@@ -364,6 +420,10 @@ mod tests {
         fn repair(&mut self) -> Result<()> {
             self.done.push("repair");
             self.repaired.remove(0)
+        }
+
+        fn renew_certificates(&mut self) -> Option<Result<Vec<String>>> {
+            if self.renewed.is_empty() { None } else { Some(self.renewed.remove(0)) }
         }
 
         fn care_for_etcd(&mut self, _clock: Timestamp) -> Care {
@@ -399,8 +459,7 @@ mod tests {
     /// The status after each look, a minute apart, and what was told.
     fn run_over(mut host: FakeHost) -> (Vec<AgentStatus>, String, Vec<&'static str>) {
         let (looks, mut out) = (host.seen.len(), Vec::new());
-        let (status, attempts) = (AgentStatus::default(), Attempts::default());
-        let mut agent = Agent { host: &mut host, status, attempts, going: 0, counts: Counts::default(), out: &mut out };
+        let mut agent = Agent::over(&mut host, &mut out);
         let look = |look: usize| {
             let minutes = u64::try_from(look).unwrap();
             let clock = Timestamp::from_second(i64::try_from(minutes).unwrap() * 60).unwrap();
@@ -427,8 +486,8 @@ mod tests {
     fn a_machine_that_is_told_to_end_is_powered_off_as_soon_as_nothing_works_on_it() {
         let failed = Err(Error::transient("systemctl failed"));
         let mut host = FakeHost { powered_off: vec![Ok(false), failed, Ok(true)], ..FakeHost::default() };
-        let (status, attempts, mut out) = (AgentStatus::default(), Attempts::default(), Vec::new());
-        let mut agent = Agent { host: &mut host, status, attempts, going: 0, counts: Counts::default(), out: &mut out };
+        let mut out = Vec::new();
+        let mut agent = Agent::over(&mut host, &mut out);
         while agent.host.is_to_end() {
             agent.retire().unwrap();
         }
@@ -463,6 +522,20 @@ mod tests {
         assert_eq!((statuses[2].state, &statuses[2].repairs[0].losses), (HostState::AsDeclared, &vec![freed]));
         assert_eq!(statuses[2], statuses[3]);
         assert_eq!(told.matches("etcd is full").count(), 1, "{told}");
+    }
+
+    #[test]
+    fn certificates_that_cannot_be_renewed_are_named_until_they_are() {
+        let seen = (0..4).map(|_| Ok(Observation::Losses(Vec::new()))).collect();
+        let path = "/etc/kubernetes/etcd/server.crt".to_owned();
+        let failed = Err(Error::permanent("the key of /a.crt is another one's"));
+        let renewed = vec![Ok(Vec::new()), failed, Ok(vec![path])];
+        let (statuses, told, _) = run_over(FakeHost { seen, renewed, ..FakeHost::default() });
+        assert_eq!(statuses[0].state, HostState::AsDeclared);
+        let why = "certificates are not renewed: the key of /a.crt is another one's";
+        assert_eq!((statuses[1].state, &statuses[1].problems[..]), (HostState::Unrepaired, &[why.to_owned()][..]));
+        assert_eq!((statuses[2].state, &statuses[2]), (HostState::AsDeclared, &statuses[3]));
+        assert!(told.contains("renewed the certificate /etc/kubernetes/etcd/server.crt\n"), "{told}");
     }
 
     #[test]
