@@ -326,7 +326,12 @@ fn a_machine_becomes_the_node_of_its_name_and_a_forged_one_none() {
     let cluster = cluster(dir.path(), &settings());
     let known = find_issuer(&cluster).unwrap().unwrap();
     let known = IdentityIssuer { url: issuer.url.clone(), ..known };
-    let mut machines = render(&known, &machine_groups(&cluster).unwrap());
+    // More than a cluster has: the expressions stay within what the API server takes.
+    let zones = ["us-central1-a", "us-central1-b", "us-central1-c"].map(str::to_owned);
+    let other = |name: String| MachineGroup { prefix: format!("shop-{name}-"), name, zones: zones.to_vec() };
+    let others = (0..100).map(|number| other(format!("a-long-name-of-a-group-{number}")));
+    let all: Vec<MachineGroup> = machine_groups(&cluster).unwrap().into_iter().chain(others).collect();
+    let mut machines = render(&known, &all);
     machines["issuer"]["certificateAuthority"] = issuer.authority.clone().into();
     let mut file = with(&[]).unwrap().unwrap();
     file["jwt"] = json!([machines]);

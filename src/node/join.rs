@@ -132,6 +132,18 @@ mod tests {
     use crate::node::yaml;
 
     #[test]
+    fn the_answer_is_asked_for_with_what_kubelet_shows() {
+        let nowhere = Endpoints { metadata: "http://127.0.0.1:1".into(), api: None };
+        let of = |user: Value| find_token(&json!({"users": [{"user": user}]}), &nowhere);
+        assert_eq!(of(json!({"token": "a.b"})).unwrap().unwrap().as_str(), "a.b");
+        assert!(of(json!({})).unwrap().is_none() && find_token(&Value::Null, &nowhere).unwrap().is_none());
+        let program = |cloud: &str| json!({"exec": {"args": ["node", "machine-identity", cloud, "--audience=a"]}});
+        let error = of(program("--cloud=gce")).unwrap_err();
+        assert_eq!(error.message(), "127.0.0.1:1 does not answer");
+        assert!(of(program("--cloud=azure")).unwrap_err().message().starts_with("\"azure\" signs nothing"));
+    }
+
+    #[test]
     fn a_token_goes_when_the_certificate_is_there_and_not_before() {
         let dir = tempfile::tempdir().unwrap();
         let (certificate, token) = (dir.path().join("current.pem"), dir.path().join("token"));

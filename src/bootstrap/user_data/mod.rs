@@ -3,8 +3,8 @@
 //!
 //! It carries the group's node config and fetches turnup and everything else by URL and
 //! sha256. A worker's holds one secret, the join token of its group, in plain and apart from all
-//! else, so that Terraform can fill it in; the control plane's holds none, nor does that of a worker
-//! that joins by its cloud's word.
+//! else, so that Terraform can fill it in; the control plane's holds none, nor does a worker's that
+//! joins by its cloud's word.
 //! Nothing here asks a host or a cloud. `docs/user-data.md` tells each line.
 
 mod cloud_init;

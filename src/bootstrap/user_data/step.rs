@@ -5,8 +5,9 @@
 //! token is another launch template and no other machine. The token lies beside it. This step makes
 //! the cluster's authority where it is missing, and the next token when the current one has less
 //! than a third of its life left; the API of a cluster that runs knows it before any machine has
-//! it. Groups whose hosts join by their cloud's word have no token. It asks no host and no cloud; whether the place that hosts fetch from has what they are told
-//! to fetch, it checks before Terraform makes a host that would wait for it.
+//! it. Groups whose hosts join by their cloud's word have no token. It asks no host and no cloud;
+//! whether the place that hosts fetch from has what they are told to fetch, it checks before
+//! Terraform makes a host that would wait for it.
 
 use std::sync::Arc;
 
