@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 use super::api::Kubectl;
 
 /// The group of every host that joins with a token, or by its cloud's word;
-/// `templates/bootstrap/rbac.yaml` says what it may do: request a certificate. Nothing approves that
-/// request but turnup.
+/// `templates/bootstrap/rbac.yaml` says what it may do: request a certificate. Nothing approves
+/// that request but turnup.
 pub(super) const BOOTSTRAPPERS: &str = "system:bootstrappers:turnup";
 /// What kube-apiserver makes of a token's id: the user name of its bearer.
 pub(super) const USER: &str = "system:bootstrap:";

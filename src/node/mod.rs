@@ -5,7 +5,8 @@
 //! [`NodeConfig`]. It speaks to no other host, but at a boot by user data to the place that has its
 //! artifacts, to the metadata service and to the API server that it joins, which it then asks
 //! whether its machine is to end (`agent`), as a load balancer (`balancer`) to API servers, and on
-//! the control plane (`agent`) to the members of etcd. It needs nothing on the host but Linux and systemd.
+//! the control plane (`agent`) to the members of etcd. It needs nothing on the host but Linux and
+//! systemd.
 
 pub(crate) mod agent;
 mod attributes;
