@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, ClusterSettings, DnsSettings, Oidc, PodSecurity};
+use crate::cluster::{Cluster, ClusterSettings, DnsSettings, PodSecurity};
 use crate::component::OverrideSubject;
 use crate::config::ComponentName;
 use crate::error::{Class, Context as _, Error, Result};
@@ -16,6 +16,7 @@ use crate::node::etcd_restore::MEMBER;
 use crate::node::layout;
 use crate::node::node_config::{Content, Directory, File, User};
 
+use super::authentication;
 use super::component::{API_SERVER, COMPONENTS, CONTROLLER_MANAGER, Component, ETCD, Flags, SCHEDULER};
 use super::configuration::{self, Configuration};
 use super::etcd_members::Member;
@@ -30,6 +31,8 @@ pub(super) const ETCD_DISK: &str = "/var/lib/etcd-disk";
 pub(super) const LOG_DIR: &str = "/var/log/kubernetes";
 /// The kubeconfig of a component, in its directory.
 pub(super) const KUBECONFIG: &str = "kubeconfig";
+/// Whose tokens the API server takes, in its directory; only where there is something to say.
+const AUTHENTICATION: &str = "authentication.yaml";
 /// The scheduler's configuration, in its directory.
 pub(super) const SCHEDULER_CONFIG: &str = "scheduler.yaml";
 /// The cluster's authority with those above it, in the directory of the controller manager: what
@@ -176,8 +179,8 @@ impl ControlPlane<'_> {
             .secure(flags)
             .set("encryption-provider-config", API_SERVER.file("encryption.yaml"))
             .set("encryption-provider-config-automatic-reload", "true");
-        if control_plane.oidc.is_some() {
-            flags = flags.set("authentication-config", API_SERVER.file("authentication.yaml"));
+        if files.iter().any(|file| file.path == API_SERVER.file(AUTHENTICATION)) {
+            flags = flags.set("authentication-config", API_SERVER.file(AUTHENTICATION));
         }
         if !control_plane.authentication_webhook_file.is_empty() {
             flags = flags.set("authentication-token-webhook-version", "v1");
@@ -361,9 +364,7 @@ impl ControlPlane<'_> {
         if control_plane.audit {
             files.push(("audit-policy.yaml", Content::Text(self.audit_policy(&control_plane.audit_policy_file)?)));
         }
-        if let Some(oidc) = &control_plane.oidc {
-            files.push(("authentication.yaml", Content::Yaml(self.authentication(oidc)?)));
-        }
+        files.extend(authentication::find(self.cluster)?.map(|file| (AUTHENTICATION, Content::Yaml(file))));
         Ok(files)
     }
 
@@ -375,34 +376,6 @@ impl ControlPlane<'_> {
         let text = configuration::read(self.cluster, NAME, file)?;
         require_kind(NAME, file, &text, ("audit.k8s.io/v1", "Policy"))?;
         Ok(text)
-    }
-
-    /// Whose tokens log users in, besides certificates and service accounts.
-    fn authentication(&self, oidc: &Oidc) -> Result<Value> {
-        let mut issuer = json!({"url": oidc.issuer_url, "audiences": [oidc.client_id]});
-        if !oidc.ca_file.is_empty() {
-            let text = configuration::read(self.cluster, "phase2.apiserver.oidc_ca_file", &oidc.ca_file)?;
-            if !text.contains("-----BEGIN CERTIFICATE-----") {
-                let message = format!("phase2.apiserver.oidc_ca_file: {} has no certificate in PEM", oidc.ca_file);
-                return Err(Error::config(message));
-            }
-            issuer["certificateAuthority"] = text.into();
-        }
-        let mut mappings = json!({"username": {"claim": oidc.username_claim, "prefix": oidc.username_prefix}});
-        if !oidc.groups_claim.is_empty() {
-            mappings["groups"] = json!({"claim": oidc.groups_claim, "prefix": oidc.groups_prefix});
-        }
-        let rules = oidc.required_claims.iter();
-        let rules: Vec<Value> = rules.map(|(claim, value)| json!({"claim": claim, "requiredValue": value})).collect();
-        let mut jwt = json!({"issuer": issuer, "claimMappings": mappings});
-        if !rules.is_empty() {
-            jwt["claimValidationRules"] = rules.into();
-        }
-        Ok(json!({
-            "apiVersion": "apiserver.config.k8s.io/v1",
-            "kind": "AuthenticationConfiguration",
-            "jwt": [jwt],
-        }))
     }
 
     fn admission(&self) -> Value {

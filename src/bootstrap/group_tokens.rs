@@ -135,6 +135,11 @@ pub(super) fn find(store: &Store, group: &str) -> Result<Option<GroupTokens>> {
     bytes.map(|bytes| document::parse(&path, &String::from_utf8_lossy(&bytes))).transpose()
 }
 
+/// Forgets the tokens of a group; the API knows them until it is told.
+pub(super) fn forget(store: &Store, group: &str) -> Result<()> {
+    store.remove(file_of(group))
+}
+
 /// The tokens of all groups that ever got any, by the names of the groups.
 pub(super) fn find_all(store: &Store) -> Result<Vec<GroupTokens>> {
     let Ok(entries) = fs_err::read_dir(store.path("pki")) else { return Ok(Vec::new()) };

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::inventory::{self, Host, Inventory, Role};
 
 use super::api::{Kubectl, kubectl};
-use super::group_tokens;
+use super::group_tokens::{self, GroupTokens};
 use super::node_target::Group;
 
 /// Every group whose hosts get user data, the control plane first; none where hosts are logged in
@@ -121,8 +121,25 @@ pub(super) fn name_prefixes(cluster: &Cluster) -> Result<BTreeMap<String, String
     Ok(all)
 }
 
+/// Whether the hosts of this group prove by their cloud who they are: those of the configuration
+/// do, where it says so. Machines that are made by hand have a token.
+pub(super) fn joins_by_identity(cluster: &Cluster, group: &str) -> Result<bool> {
+    Ok(cluster.settings.user_data.by_identity && workers(cluster)?.iter().any(|worker| worker.name == group))
+}
+
+/// The tokens of a group of the configuration, if it has any and its hosts join by them.
+fn find_tokens(cluster: &Cluster, group: &str) -> Result<Option<GroupTokens>> {
+    if cluster.settings.user_data.by_identity { Ok(None) } else { group_tokens::find(&cluster.store, group) }
+}
+
 /// Gives one group, of machines that are made by hand, a token that the API knows.
 pub fn admit(cluster: &Cluster, group: &Group) -> Result<Zeroizing<String>> {
+    if joins_by_identity(cluster, &group.name)? {
+        let message = format!("hosts of the group {} join by their cloud's word, and no token lets one in", group.name);
+        return Err(
+            Error::usage(message).hint("turnup user-data with the name of another group, for machines of your own")
+        );
+    }
     let (kubectl, life) = (kubectl(cluster)?, cluster.settings.user_data.token_lifetime);
     let names = (group.name.as_str(), group.name_prefix.as_str());
     let (tokens, _) = group_tokens::ensure(&cluster.store, names, life, |_| Ok(()))?;
@@ -132,7 +149,7 @@ pub fn admit(cluster: &Cluster, group: &Group) -> Result<Zeroizing<String>> {
 
 /// Whether hosts join this cluster by themselves: by its configuration, or because a token was made
 /// for them.
-pub(super) fn has_node_groups(cluster: &Cluster) -> Result<bool> {
+pub fn has_node_groups(cluster: &Cluster) -> Result<bool> {
     Ok(cluster.settings.user_data.pull || !group_tokens::find_all(&cluster.store)?.is_empty())
 }
 
@@ -140,7 +157,7 @@ pub(super) fn has_node_groups(cluster: &Cluster) -> Result<bool> {
 pub(super) fn token_ids(cluster: &Cluster) -> Result<String> {
     let mut all = Vec::new();
     for group in workers(cluster)? {
-        let tokens = group_tokens::find(&cluster.store, &group.name)?;
+        let tokens = find_tokens(cluster, &group.name)?;
         all.push(format!("{}: {}", group.name, tokens.map(|tokens| tokens.ids()).unwrap_or_default()));
     }
     Ok(all.join("; "))
@@ -149,7 +166,7 @@ pub(super) fn token_ids(cluster: &Cluster) -> Result<String> {
 /// Makes the API know the tokens of all groups of the configuration, and no others of theirs.
 pub(super) fn register_tokens(cluster: &Cluster, kubectl: &Kubectl) -> Result<()> {
     for group in workers(cluster)? {
-        let tokens = group_tokens::find(&cluster.store, &group.name)?;
+        let tokens = find_tokens(cluster, &group.name)?;
         group_tokens::register(kubectl, &group.name, tokens.as_ref())?;
     }
     Ok(())
@@ -158,7 +175,7 @@ pub(super) fn register_tokens(cluster: &Cluster, kubectl: &Kubectl) -> Result<()
 /// A group of the configuration whose tokens the API does not know as they are.
 pub(super) fn find_unregistered(cluster: &Cluster, kubectl: &Kubectl) -> Result<Option<String>> {
     for group in workers(cluster)? {
-        let tokens = group_tokens::find(&cluster.store, &group.name)?;
+        let tokens = find_tokens(cluster, &group.name)?;
         if !group_tokens::is_registered(kubectl, &group.name, tokens.as_ref())? {
             return Ok(Some(group.name));
         }

@@ -7,6 +7,7 @@
 
 mod api;
 mod assets;
+mod authentication;
 mod authority;
 pub mod authority_holders;
 pub mod backup;
@@ -48,6 +49,7 @@ mod kubeconfig_entries;
 mod kubelet;
 mod kubelet_certificate;
 mod latest;
+mod machine_identity;
 mod manifest;
 pub mod node_config;
 mod node_config_builder;

@@ -16,11 +16,14 @@ use crate::error::{Error, Result};
 
 use super::api::Kubectl;
 
-/// The group of every host that joins with a token; `templates/bootstrap/rbac.yaml` says what it
-/// may do: request a certificate. Nothing approves that request but turnup.
+/// The group of every host that joins with a token, or by its cloud's word;
+/// `templates/bootstrap/rbac.yaml` says what it may do: request a certificate. Nothing approves
+/// that request but turnup.
 pub(super) const BOOTSTRAPPERS: &str = "system:bootstrappers:turnup";
 /// What kube-apiserver makes of a token's id: the user name of its bearer.
 pub(super) const USER: &str = "system:bootstrap:";
+/// What the API server makes of what a cloud signs of a machine: this, its group, `:` and its name.
+pub(super) const MACHINE_USER: &str = "turnup:machine:";
 /// Names the host that a token is for.
 const HOST_LABEL: &str = "turnup.dev/host";
 

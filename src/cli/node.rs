@@ -14,7 +14,8 @@ use crate::config::parse_duration;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::node::{
-    Facts, NodeConfig, agent, balancer, boot_config, diff, dns, down, healthcheck, join, layout, mounts, up,
+    Facts, NodeConfig, agent, balancer, boot_config, diff, dns, down, healthcheck, join, layout, machine_identity,
+    mounts, up,
 };
 
 use super::{Printer, node_backup, node_restore};
@@ -79,6 +80,16 @@ enum Command {
         /// The name of the user
         #[arg(long, value_name = "NAME")]
         user: String,
+    },
+    /// Ask the metadata service for a token that says which machine this is, and print it as an
+    /// `ExecCredential`: with it kubelet asks for its certificate
+    MachineIdentity {
+        /// Whose metadata service it is
+        #[arg(long, value_name = "NAME")]
+        cloud: String,
+        /// The one cluster that the token is for
+        #[arg(long, value_name = "TEXT")]
+        audience: String,
     },
     /// Mount the disks that `up` mounted last: what a unit does at every boot
     Mount,
@@ -201,6 +212,9 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         Command::Diff => {
             let node_config = NodeConfig::parse("standard input", &read_input()?)?;
             printer.json(&serde_json::to_value(diff::find_differences(&node_config)?).context("cannot write a list")?)
+        }
+        Command::MachineIdentity { ref cloud, ref audience } => {
+            printer.json(&machine_identity::fetch(cloud, audience)?)
         }
         Command::Credential { ref user } => printer.json(&sign_credential(user)?),
         Command::CsrApprover(ref args) => {

@@ -13,6 +13,7 @@ mod host;
 mod http;
 mod known_error;
 mod local_volume;
+mod machine_identity;
 mod spec;
 mod target;
 mod volume;
@@ -27,6 +28,7 @@ use crate::error::{Error, Result};
 
 pub use known_error::{KnownError, known, naming};
 pub use local_volume::{LocalVolume, LocalVolumeState, device_of};
+pub use machine_identity::{FetchIdentity, IdentityIssuer};
 pub(crate) use spec::Exposure;
 pub use spec::{CONTROL_PLANE, CloudGroup, Site, Spec, WORKERS, member_name};
 pub use target::Target;
@@ -125,6 +127,12 @@ pub trait Cloud: VolumeProvider {
     /// What lends a machine a key for buckets that speak S3, by its own identity; none where its
     /// machines have no such one.
     fn bucket_key(&self) -> Option<LendKey> {
+        None
+    }
+
+    /// What asks a machine's metadata service for a token that says which machine it is; none where
+    /// no token says that.
+    fn fetch_identity(&self) -> Option<FetchIdentity> {
         None
     }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
 use super::dns_provider::DnsProvider;
-use super::{Cloud, Target, refused};
+use super::{Cloud, IdentityIssuer, Target, refused};
 use crate::artifacts::Digest;
 use crate::config::{Network, Network6, Settings};
 use crate::error::{Context as _, Result};
@@ -230,6 +230,12 @@ pub trait CloudSettings: fmt::Debug + Send + Sync {
     /// hosts, where they say anything of the group.
     fn node_name_prefix(&self, group: &str) -> Option<String>;
 
+    /// By what the API server knows this cluster's workers, from what the cloud signs of them; none
+    /// where it signs nothing that tells one machine from another.
+    fn identity_issuer(&self, _spec: &Spec) -> Result<Option<IdentityIssuer>> {
+        Ok(None)
+    }
+
     /// The variable of the module.
     fn variable(&self) -> serde_json::Result<serde_json::Value>;
 }
@@ -297,6 +303,11 @@ impl Spec {
         let by_name = (*exposure == Exposure::Dns).then_some(self.control_plane.len() > 1);
         let api = json!([port, exposure, host, external, static_address, internal_load_balancer, by_name]);
         Ok(json!([self.ipv6, of_group, api, fields.collect::<Vec<_>>()]))
+    }
+
+    /// By what the API server knows this cluster's workers, from what the cloud signs of them.
+    pub(crate) fn identity_issuer(&self) -> Result<Option<IdentityIssuer>> {
+        self.own.settings.identity_issuer(self)
     }
 
     /// The keys of the variable `user_data`: the control plane and each group.

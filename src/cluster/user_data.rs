@@ -19,6 +19,8 @@ pub struct UserDataSettings {
     pub form: UserDataFormat,
     /// Where the directory of `turnup artifacts export` is served.
     pub artifacts_url: String,
+    /// Workers join by what their cloud signs of each machine, and not by a token of their group.
+    pub by_identity: bool,
     /// How long the token of a group is good.
     pub token_lifetime: Duration,
     /// The user's own parts.
@@ -130,6 +132,7 @@ impl UserDataSettings {
             pull: true,
             form: if format == "ignition" { UserDataFormat::Ignition } else { UserDataFormat::CloudInit },
             artifacts_url: settings.get("phase1.user_data.artifacts_url")?,
+            by_identity: settings.get("phase1.user_data.identity")? == "cloud",
             token_lifetime: settings.get_duration("phase1.user_data.token_lifetime")?.unwrap_or_default(),
             parts: settings.get_records("phase1.user_data.parts")?,
             groups: settings.get_records("phase1.node_groups")?,
@@ -144,6 +147,7 @@ impl UserDataSettings {
             pull: true,
             form: UserDataFormat::Ignition,
             artifacts_url: format!("http://{gateway}:{}", Self::LOCAL_PORT),
+            by_identity: false,
             token_lifetime: settings.get_duration("phase1.user_data.token_lifetime")?.unwrap_or_default(),
             parts: Vec::new(),
             groups: settings.get_records("phase1.node_groups")?,

@@ -69,7 +69,7 @@ pub struct Imported {
 }
 
 /// Names that are gone, or the beginnings of such names, and why; the first that fits says it.
-const RETIRED: [(&str, &str); 16] = [
+const RETIRED: [(&str, &str); 15] = [
     (
         "phase1.openstack.",
         "the target openstack is gone; with the target custom a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
@@ -79,7 +79,6 @@ const RETIRED: [(&str, &str); 16] = [
         "the target vsphere is gone; with the target custom a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
     ),
     ("phase1.user_data.method", "hosts of a cloud always install themselves, from phase1.user_data.artifacts_url"),
-    ("phase1.user_data.identity", "hosts join with a token of their group, as they did by default"),
     (
         "phase1.azure.client_secret",
         "no secret is kept here: phase1.azure.client_secret_file names a file, or set ARM_CLIENT_SECRET",

@@ -1,8 +1,8 @@
 //! The end of a join: once kubelet has its certificate, the join token has no use on this host and
 //! is removed from kubelet's configuration.
 //!
-//! It waits and removes; it asks the API server nothing but whether the token is still good, to say
-//! why nothing comes.
+//! It waits and removes; it asks the API server nothing but whether the token, or what the cloud
+//! signs of this machine, is good, to say why nothing comes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,13 +12,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use zeroize::Zeroizing;
 
+use crate::cloud::Endpoints;
 use crate::error::{Error, Result};
 use crate::exec::signals;
 
 use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG};
 use super::node_config::NodeConfig;
-use super::{facts, task};
+use super::{facts, machine_identity, task};
 
 /// How long a host that joins by itself waits before it says why; it goes on waiting then. Its name
 /// may have to become free first.
@@ -68,7 +70,17 @@ pub(super) fn is_token_left() -> bool {
 fn late(kubeconfig: &str) -> Error {
     let kubeconfig: Value = serde_saphyr::from_str(kubeconfig).unwrap_or_default();
     let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default();
-    match ask(&kubeconfig, server) {
+    let token = match find_token(&kubeconfig, &Endpoints::default()) {
+        Ok(token) => token,
+        Err(error) => {
+            return Error::transient("this host cannot prove which machine it is")
+                .source(error)
+                .hint("journalctl -u kubelet (on this host)");
+        }
+    };
+    match token.and_then(|token| ask(&kubeconfig, server, &token)) {
+        Some(401) if program_of(&kubeconfig).is_some() => Error::transient(format!("{server} does not take what the cloud signs of this machine"))
+            .hint("turnup up (tells the control plane which machines are of a node group: by project, zone, service account and name); on a control-plane host: the log of kube-apiserver says why"),
         Some(401) => Error::transient(format!("{server} refuses the join token of this host: it has ended, or was revoked"))
             .hint("turnup up (makes the next token, for machines that are made from then on); for this one: put a token that is good into /var/lib/turnup/join-token, then: systemctl restart turnup-node"),
         Some(_) => Error::transient("the request of this host's kubelet for its certificate is not approved")
@@ -78,11 +90,26 @@ fn late(kubeconfig: &str) -> Error {
     }
 }
 
+/// The arguments of `turnup node machine-identity`, where kubelet shows what it says.
+fn program_of(kubeconfig: &Value) -> Option<&Vec<Value>> {
+    kubeconfig["users"][0]["user"]["exec"]["args"].as_array()
+}
+
+/// What kubelet shows the API server; none where there is no kubeconfig.
+fn find_token(kubeconfig: &Value, endpoints: &Endpoints) -> Result<Option<Zeroizing<String>>> {
+    let Some(words) = program_of(kubeconfig) else {
+        let token = kubeconfig["users"][0]["user"]["token"].as_str();
+        return Ok(token.map(|token| Zeroizing::new(token.to_owned())));
+    };
+    let flag = |name: &str| words.iter().filter_map(Value::as_str).find_map(|word| word.strip_prefix(name));
+    let (cloud, audience) = (flag("--cloud="), flag("--audience="));
+    machine_identity::fetch_token(cloud.unwrap_or_default(), audience.unwrap_or_default(), endpoints).map(Some)
+}
+
 /// The status with which the API server answers the bearer of the token; none when it does not.
-fn ask(kubeconfig: &Value, server: &str) -> Option<u16> {
+fn ask(kubeconfig: &Value, server: &str, token: &str) -> Option<u16> {
     let authority = kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"].as_str()?;
     let authority = Certificate::from_pem(&STANDARD.decode(authority).ok()?).ok()?;
-    let token = kubeconfig["users"][0]["user"]["token"].as_str()?;
     let roots = RootCerts::new_with_certs(&[authority]);
     let config = ureq::Agent::config_builder()
         .tls_config(TlsConfig::builder().root_certs(roots).build())
@@ -103,6 +130,18 @@ mod tests {
 
     use super::*;
     use crate::node::yaml;
+
+    #[test]
+    fn the_answer_is_asked_for_with_what_kubelet_shows() {
+        let nowhere = Endpoints { metadata: "http://127.0.0.1:1".into(), api: None };
+        let of = |user: Value| find_token(&json!({"users": [{"user": user}]}), &nowhere);
+        assert_eq!(of(json!({"token": "a.b"})).unwrap().unwrap().as_str(), "a.b");
+        assert!(of(json!({})).unwrap().is_none() && find_token(&Value::Null, &nowhere).unwrap().is_none());
+        let program = |cloud: &str| json!({"exec": {"args": ["node", "machine-identity", cloud, "--audience=a"]}});
+        let error = of(program("--cloud=gce")).unwrap_err();
+        assert_eq!(error.message(), "127.0.0.1:1 does not answer");
+        assert!(of(program("--cloud=azure")).unwrap_err().message().starts_with("\"azure\" signs nothing"));
+    }
 
     #[test]
     fn a_token_goes_when_the_certificate_is_there_and_not_before() {

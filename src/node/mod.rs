@@ -3,9 +3,10 @@
 //!
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in
 //! [`NodeConfig`]. It speaks to no other host, but at a boot by user data to the place that has its
-//! artifacts and to the API server that it joins, which it then asks whether its machine is to end
-//! (`agent`), as a load balancer (`balancer`) to API servers, and on the control plane (`agent`) to
-//! the members of etcd. It needs nothing on the host but Linux and systemd.
+//! artifacts, to the metadata service and to the API server that it joins, which it then asks
+//! whether its machine is to end (`agent`), as a load balancer (`balancer`) to API servers, and on
+//! the control plane (`agent`) to the members of etcd. It needs nothing on the host but Linux and
+//! systemd.
 
 pub(crate) mod agent;
 mod attributes;
@@ -36,6 +37,7 @@ pub(crate) mod join;
 mod kubelet_watch;
 pub(crate) mod layout;
 mod line_diff;
+pub(crate) mod machine_identity;
 pub(crate) mod mounts;
 mod network;
 pub(crate) mod node_config;

@@ -140,7 +140,7 @@ pub(super) fn cloud_variables(cluster: &Cluster, spec: &Spec) -> Result<Vec<(Str
     let (mut texts, mut tokens) = (serde_json::Map::new(), serde_json::Map::new());
     for name in spec.hosts_alike().filter(|_| settings.pull) {
         texts.insert(name.to_owned(), read(&settings.form.file_of(name))?);
-        if name != CONTROL_PLANE {
+        if name != CONTROL_PLANE && !settings.by_identity {
             tokens.insert(name.to_owned(), read(&token_file(name))?);
         }
     }

@@ -14,7 +14,7 @@ mod tests;
 use std::time::{Duration, Instant};
 
 use crate::addons::observed::Observed;
-use crate::bootstrap::{Kubectl, find_join_tokens, kubectl};
+use crate::bootstrap::{Kubectl, groups, kubectl};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::Inventory;
@@ -60,7 +60,7 @@ pub(crate) fn run(cluster: &Cluster, cx: &Cx, deep: bool, patience: Duration) ->
 fn find_probed(cluster: &Cluster, inventory: &Inventory, kubectl: &Kubectl) -> Result<Vec<String>> {
     let tolerated = cluster.settings.validation.max_unready_nodes;
     // The request takes time that most small clusters need not spend.
-    let observed = if tolerated > 0 || !find_join_tokens(&cluster.store)?.is_empty() {
+    let observed = if tolerated > 0 || groups::has_node_groups(cluster)? {
         Observed::parse(&kubectl.get(&["nodes"])?)
     } else {
         Observed::default()

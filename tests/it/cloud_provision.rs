@@ -210,6 +210,39 @@ fn rotates_its_token(site: &Site, old: &str) {
 }
 
 #[test]
+fn gce_machines_that_prove_who_they_are_have_no_token() {
+    if !has_terraform() {
+        return;
+    }
+    let site = Site::new("gce", "single");
+    site.ok(&["provision"]);
+    let token = site.json("pki/token-workers.json")["tokens"][0]["token"].as_str().unwrap().to_owned();
+    let is_there = |file: &str| site.test_env.path(&format!(".turnup/{}/{file}", site.name)).exists();
+    site.set("phase1.user_data.identity=cloud");
+    let plan = site.ok(&["plan", "provision"]).out;
+    let told = "machines stay; new ones join by their cloud's word";
+    assert!(plan.contains("join token workers") && plan.contains(told), "{plan}");
+    site.ok(&["provision"]);
+    assert!(!is_there("pki/token-workers.json") && !is_there("user-data/workers.token"));
+    let told = site.json("provision/user-data.auto.tfvars.json");
+    let worker = told["user_data"]["workers"].as_str().unwrap();
+    assert_eq!(told["join_tokens"], json!({}));
+    assert!(!worker.contains("@turnup:token@") && !worker.contains("join-token"), "{worker}");
+    let state = site.read("provision/terraform.tfstate");
+    assert!(!state.contains(&token) && !state.contains("/var/lib/turnup/join-token"), "Terraform forgets it too");
+    assert!(site.ok(&["provision"]).err.contains("0 ran"));
+    // One that is left from an interrupted run, or came back from a backup, goes as well.
+    fs_err::write(site.test_env.path(&format!(".turnup/{}/user-data/workers.token", site.name)), &token).unwrap();
+    site.ok(&["provision"]);
+    assert!(!is_there("user-data/workers.token"));
+    site.set("phase1.user_data.identity=token");
+    site.ok(&["provision"]);
+    let next = site.json("pki/token-workers.json")["tokens"][0]["token"].as_str().unwrap().to_owned();
+    assert_ne!(next, token, "what was revoked stays so");
+    assert_eq!(site.json("provision/user-data.auto.tfvars.json")["join_tokens"], json!({"workers": next}));
+}
+
+#[test]
 fn gce_from_nothing_to_hosts_and_back() {
     if has_terraform() {
         live("gce", "single", "google_compute_region_instance_group_manager.fixed[\"workers\"]");

@@ -58,6 +58,9 @@ pub(crate) fn module_files(target: &str) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
+/// A join token.
+const TOKEN: &str = "abcdef.0123456789abcdef";
+
 /// A module in a directory of its own, with the variables of one configuration.
 pub(crate) struct Module {
     target: String,
@@ -119,19 +122,21 @@ impl Module {
     pub(crate) fn configure(&self, settings: &Settings) {
         let spec = cloud::Spec::find(settings).unwrap().unwrap();
         fs_err::write(self.path("terraform.tfvars.json"), format!("{:#}", variables(settings))).unwrap();
-        self.tell(&spec, "#cloud-config\n# the API is at @turnup:api@\n");
+        // A host that proves by its cloud who it is has no token.
+        let token = if settings.get("phase1.user_data.identity").unwrap() == "cloud" { "" } else { TOKEN };
+        self.tell_with(&spec, "#cloud-config\n# the API is at @turnup:api@\n", token);
     }
 
     /// Gives all hosts this user data.
     pub(crate) fn tell(&self, spec: &cloud::Spec, text: &str) {
-        self.tell_with(spec, text, "abcdef.0123456789abcdef");
+        self.tell_with(spec, text, TOKEN);
     }
 
-    /// The same with this token.
+    /// The same with this token; none when it is empty.
     pub(crate) fn tell_with(&self, spec: &cloud::Spec, text: &str, token: &str) {
         let of_all = |text| spec.hosts_alike().map(|name| (name, text)).collect::<BTreeMap<&str, &str>>();
         let mut tokens = of_all(token);
-        tokens.remove(cloud::CONTROL_PLANE);
+        tokens.retain(|name, token| *name != cloud::CONTROL_PLANE && !token.is_empty());
         let variables = serde_json::json!({"user_data": of_all(text), "join_tokens": tokens});
         fs_err::write(self.path("user-data.auto.tfvars.json"), variables.to_string()).unwrap();
     }

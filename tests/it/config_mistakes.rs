@@ -51,6 +51,22 @@ fn typical_mistakes_are_named_with_place_and_way_out() {
             "a name that Terraform writes as well",
             r#"{"phase1": {"cloud_provider": "aws", "cluster_name": "prod", "dns": {"provider": "route53", "domain": "example.com"}}, "phase2": {"dns": {"provider": "route53", "zone": "example.com", "zone_id": "Z0123456789"}}}"#.to_owned(),
         ),
+        (
+            "machines that are known by a project that is not named",
+            r#"{"phase1": {"cloud_provider": "gce", "user_data": {"identity": "cloud", "artifacts_url": "https://example.com/a"}}}"#.to_owned(),
+        ),
+        (
+            "machines that are known by an account that is not named",
+            r#"{"phase1": {"cloud_provider": "gce", "gce": {"project": "p-123456", "node_service_account": "default"}, "user_data": {"identity": "cloud", "artifacts_url": "https://example.com/a"}}}"#.to_owned(),
+        ),
+        (
+            "one issuer of users and machines",
+            r#"{"phase1": {"cloud_provider": "gce", "gce": {"project": "p-123456"}, "user_data": {"identity": "cloud", "artifacts_url": "https://example.com/a"}}, "phase2": {"apiserver": {"oidc_issuer_url": "https://accounts.google.com", "oidc_client_id": "k8s"}}}"#.to_owned(),
+        ),
+        (
+            "machines of a cloud that does not tell one from another",
+            r#"{"phase1": {"cloud_provider": "azure", "user_data": {"identity": "cloud", "artifacts_url": "https://example.com/a"}}}"#.to_owned(),
+        ),
         ("a list as text", r#"{"phase1": {"ssh": {"allowed_cidrs": "10.0.0.0/8"}}}"#.to_owned()),
     ];
     let test_env = TestEnv::new("config");

@@ -1,5 +1,6 @@
-//! Whether the bearer of a join token may become a Node: the client certificate of a kubelet, for a
-//! new name of the token's node group. Pure.
+//! Whether the bearer of a join token, or a machine by its cloud's word, may become a Node: the
+//! client certificate of a kubelet, for a new name of the node group, and of a machine for its own.
+//! Pure.
 //!
 //! A certificate for the name of a Node is that Node: its pods, their Secrets and tokens. So a name
 //! that is taken is never given again. It is free when its kubelet has been silent for five
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::inventory::is_label;
 
 use super::super::token;
-use super::csr::{CLIENT, CsrDecision, is_plain, name_of, texts};
+use super::csr::{CLIENT, CsrDecision, is_of_joiner, is_plain, machine, name_of, texts};
 use super::policy::Policy;
 use super::request::Der;
 use super::view::{View, time};
@@ -22,12 +23,11 @@ const USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth
 /// approver decides about them.
 pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecision {
     let spec = &request["spec"];
-    let user = spec["username"].as_str().unwrap_or_default();
     let group_prefix = format!("{}:", token::BOOTSTRAPPERS);
     let mut groups = texts(&spec["groups"]).into_iter().filter_map(|group| group.strip_prefix(&group_prefix));
-    let Some(group) = groups.next().filter(|_| user.starts_with(token::USER)) else { return CsrDecision::Ignore };
+    let Some(group) = groups.next().filter(|_| is_of_joiner(request)) else { return CsrDecision::Ignore };
     if groups.next().is_some() {
-        return CsrDecision::deny("SeveralNodeGroups", "its token is of several node groups");
+        return CsrDecision::deny("SeveralNodeGroups", "its user is of several node groups");
     }
     let Some(prefix) = policy.name_prefix(group) else {
         return CsrDecision::Wait(format!("this control-plane host does not know the node group {group}: turnup up"));
@@ -36,6 +36,13 @@ pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecisio
         Ok(node) => node,
         Err(why) => return CsrDecision::deny("NotAKubelet", why),
     };
+    if let Some(machine) = machine(request)
+        && machine != format!("{group}:{node}")
+    {
+        let machine = machine.rsplit(':').next().unwrap_or_default();
+        let why = format!("its cloud says that it is the machine {machine}, and it asks to be the node {node}");
+        return CsrDecision::deny("NotThisMachine", why);
+    }
     if policy.denies_node(&node) {
         return CsrDecision::deny(
             "ReservedName",
@@ -45,7 +52,7 @@ pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecisio
     if policy.group_of(&node) != Some(group) {
         let why = match policy.group_of(&node) {
             Some(other) => {
-                format!("the node name {node} is one of the node group {other}, and the token is of {group}")
+                format!("the node name {node} is one of the node group {other}, and the host is of {group}")
             }
             None => format!("the node name {node} does not begin with {prefix}, as those of the node group {group} do"),
         };

@@ -77,7 +77,7 @@ fn a_new_name_of_the_group_joins_and_no_other_one() {
     assert_eq!(ask("web", "web-1"), CsrDecision::Approve);
     assert_eq!(ask("web-b", "web-b-1"), CsrDecision::Approve);
     let of_other = |group: &str, node: &str, other: &str| {
-        let why = format!("the node name {node} is one of the node group {other}, and the token is of {group}");
+        let why = format!("the node name {node} is one of the node group {other}, and the host is of {group}");
         assert_eq!(ask(group, node), denied("OtherNodeGroup", &why));
     };
     of_other("web", "web-b-1", "web-b");
@@ -177,7 +177,40 @@ fn who_asks_for_more_than_a_kubelet_is_denied() {
     let two = json!([WEB, format!("{WEB}-b")]);
     let mut request = joining("web", "web-1");
     request["spec"]["groups"] = two;
-    assert_eq!(judged(&request, &[], &[]), denied("SeveralNodeGroups", "its token is of several node groups"));
+    assert_eq!(judged(&request, &[], &[]), denied("SeveralNodeGroups", "its user is of several node groups"));
+}
+
+#[test]
+fn a_machine_joins_as_itself_and_as_no_other() {
+    let ask = |user: &str, group: &str, node: &str| {
+        let mut request = joining(group, node);
+        request["spec"]["username"] = json!(format!("turnup:machine:{user}"));
+        judged(&request, &[], &[])
+    };
+    assert_eq!(ask("web:web-1", "web", "web-1"), CsrDecision::Approve);
+    assert_eq!(ask("web-b:web-b-1", "web-b", "web-b-1"), CsrDecision::Approve);
+    let not = |machine: &str, node: &str| {
+        let why = format!("its cloud says that it is the machine {machine}, and it asks to be the node {node}");
+        denied("NotThisMachine", &why)
+    };
+    assert_eq!(ask("web:web-1", "web", "web-2"), not("web-1", "web-2"));
+    assert_eq!(ask("web:web-1", "web", "web-b-1"), not("web-1", "web-b-1"));
+    // A user of one group whose groups say another.
+    assert_eq!(ask("web:web-b-1", "web-b", "web-b-1"), not("web-b-1", "web-b-1"));
+    assert_eq!(ask("web-1", "web", "web-1"), not("web-1", "web-1"));
+    // The rest of the policy counts for machines as well.
+    assert!(matches!(ask("web:web-b-1", "web", "web-b-1"), CsrDecision::Deny("OtherNodeGroup", _)));
+    assert!(matches!(ask("web:web-own", "web", "web-own"), CsrDecision::Deny("ReservedName", _)));
+    let mut request = joining("web", "web-1");
+    request["spec"]["username"] = json!("turnup:machine:web:web-1");
+    let alive = denied("NodeIsAlive", "the Node web-1 exists and its kubelet is alive");
+    assert_eq!(judged(&request, &[node("web-1", Some("web"), None)], &[lease("web-1", 5)]), alive);
+    let mut approved = request.clone();
+    approved["metadata"]["name"] = json!("node-csr-b");
+    approved["status"] = json!({"conditions": [{"type": "Approved", "lastUpdateTime": ago(5)}]});
+    assert!(matches!(judge(&request, &view(&[], &[], &[approved]), &policy()), CsrDecision::Wait(_)), "given once");
+    request["spec"]["groups"] = json!([token::BOOTSTRAPPERS]);
+    assert_eq!(judged(&request, &[], &[]), CsrDecision::Ignore);
 }
 
 #[test]

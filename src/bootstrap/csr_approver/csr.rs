@@ -66,10 +66,20 @@ pub(in crate::bootstrap) fn is_from_token(request: &Value) -> bool {
     request["spec"]["username"].as_str().is_some_and(|user| user.starts_with(token::USER))
 }
 
-/// Whether it was made with the token of a node group.
+/// The machine that made it, by its cloud's word: `GROUP:NAME`.
+pub(super) fn machine(request: &Value) -> Option<&str> {
+    request["spec"]["username"].as_str()?.strip_prefix(token::MACHINE_USER)
+}
+
+/// Whether it was made by a host that joins.
+pub(super) fn is_of_joiner(request: &Value) -> bool {
+    is_from_token(request) || machine(request).is_some()
+}
+
+/// Whether it was made by a host that joins a node group.
 pub(super) fn is_of_group(request: &Value) -> bool {
     let prefix = format!("{}:", token::BOOTSTRAPPERS);
-    is_from_token(request) && texts(&request["spec"]["groups"]).iter().any(|group| group.starts_with(&prefix))
+    is_of_joiner(request) && texts(&request["spec"]["groups"]).iter().any(|group| group.starts_with(&prefix))
 }
 
 /// Whether a name can be no option, line, path or command.

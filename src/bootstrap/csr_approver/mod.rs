@@ -238,6 +238,12 @@ fn tell_news(looks: Vec<Result<Vec<String>>>, failing: &mut Option<Class>) -> Ve
     looks.into_iter().flat_map(tell).collect()
 }
 
+/// One look from nothing; what it did and what it left alone.
+#[cfg(test)]
+pub(super) fn look_once(kubectl: &Kubectl, policy: &Policy) -> Result<Vec<String>> {
+    step(kubectl, policy, &mut BTreeMap::new())
+}
+
 /// One look. `left` is what was left alone, and when it was looked at last.
 fn step(kubectl: &Kubectl, policy: &Policy, left: &mut BTreeMap<String, Instant>) -> Result<Vec<String>> {
     let all = list(kubectl, None)?;

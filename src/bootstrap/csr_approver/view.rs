@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::condition::find_condition;
 use super::super::group_node::{GONE_AFTER, GROUP, silent_since};
-use super::csr::{CLIENT, is_from_token, name_of};
+use super::csr::{CLIENT, is_of_joiner, name_of};
 use super::request::Der;
 
 /// A label that no kubelet can give or take by itself (the admission plugin `NodeRestriction`).
@@ -23,7 +23,7 @@ pub(super) struct View {
     pub(super) nodes: BTreeMap<String, NodeView>,
     /// When each kubelet last renewed its Lease, by the clock of its node.
     leases: BTreeMap<String, Timestamp>,
-    /// Client certificates that were approved for bearers of tokens: the Node's name, the
+    /// Client certificates that were approved for hosts that join: the Node's name, the
     /// request's, and when.
     issued: Vec<(String, String, Timestamp)>,
     now: Timestamp,
@@ -80,10 +80,10 @@ impl View {
     }
 }
 
-/// A client certificate that was approved for the bearer of a token.
+/// A client certificate that was approved for a host that joins.
 fn issued(request: &Value) -> Option<(String, String, Timestamp)> {
     let spec = &request["spec"];
-    if spec["signerName"] != CLIENT || !is_from_token(request) {
+    if spec["signerName"] != CLIENT || !is_of_joiner(request) {
         return None;
     }
     let approved = find_condition(request, "Approved")?;

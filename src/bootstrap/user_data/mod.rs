@@ -3,7 +3,8 @@
 //!
 //! It carries the group's node config and fetches turnup and everything else by URL and
 //! sha256. A worker's holds one secret, the join token of its group, in plain and apart from all
-//! else, so that Terraform can fill it in; the control plane's holds none.
+//! else, so that Terraform can fill it in; the control plane's holds none, nor does a worker's that
+//! joins by its cloud's word.
 //! Nothing here asks a host or a cloud. `docs/user-data.md` tells each line.
 
 mod cloud_init;
@@ -35,7 +36,9 @@ use crate::state::Store;
 use super::assets::Assets;
 use super::csr_approver::{self, Policy};
 use super::firewall::Neighbors;
+use super::groups;
 use super::kubeconfig::{self, Identity};
+use super::machine_identity;
 use super::node_config::{find_facts, find_written};
 use super::node_config_builder::{NodeConfigBuilder, label_of, with_placeholders};
 use super::node_target::{Group, NodeTarget};
@@ -79,7 +82,7 @@ pub const JOIN_TOKEN: &str = Placeholder::Token.text();
 pub struct JoinParams<'a> {
     /// Where they reach the API server, or [`API_HOST`].
     pub api_host: &'a str,
-    /// The group's token, or [`JOIN_TOKEN`]; the control plane has none.
+    /// The group's token, or [`JOIN_TOKEN`]; not used where hosts have none.
     pub token: &'a str,
     /// The API servers that a balancer of their own leads to, where they have one.
     pub api_servers: Option<&'a ServerList>,
@@ -154,7 +157,8 @@ fn render_with(
 /// The files of the host, and the unit.
 fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Result<Vec<WriteFile>> {
     let url = blob_url(&boot.artifacts_url, cluster.version());
-    let (joins, has_volume) = (boot.bootstrap_kubeconfig.is_some(), boot.identity_volume.is_some());
+    let has_token = boot.bootstrap_kubeconfig.as_ref().is_some_and(|text| text.contains(JOIN_TOKEN));
+    let has_volume = boot.identity_volume.is_some();
     let boot = Zeroizing::new(serde_json::to_vec(boot).context("what user data leaves on a host is no JSON")?);
     // The unit is written as it is: nothing replaces a placeholder in it.
     let proxy = HostProxy::find(cluster, None);
@@ -194,7 +198,7 @@ fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Re
             line(boot_config::VOLUME),
         ));
     }
-    if joins {
+    if has_token {
         write_files.push(WriteFile::plain("the join token", boot_config::TOKEN_FILE, 0o600, line(join.token)));
     }
     Ok(write_files)
@@ -232,9 +236,7 @@ fn boot_of(
         runtime::require_no_credentials(cluster, &group.name)?;
         let port = api_servers.map_or(cluster.settings.api_port, |list| list.port);
         let server = format!("https://{API_HOST}:{port}");
-        let identity = Identity::Token(JOIN_TOKEN);
-        let text = kubeconfig::render(&cluster.settings.name, &server, authority, "bootstrap", &identity);
-        (builder.worker(authority)?, Some(text))
+        (builder.worker(authority)?, Some(bootstrap_kubeconfig(cluster, group, &server, authority)?))
     } else {
         (builder.machine()?, None)
     };
@@ -248,6 +250,15 @@ fn boot_of(
         bootstrap_kubeconfig,
         identity_volume: find_identity_volume(cluster, group),
     })
+}
+
+/// With what kubelet asks for its certificate.
+fn bootstrap_kubeconfig(cluster: &Cluster, group: &Group, server: &str, authority: &str) -> Result<String> {
+    let by_identity = groups::joins_by_identity(cluster, &group.name)?;
+    let program = if by_identity { machine_identity::find_program(cluster)? } else { None };
+    let words: Option<Vec<&str>> = program.as_ref().map(|words| words.iter().map(String::as_str).collect());
+    let identity = words.as_ref().map_or(Identity::Token(JOIN_TOKEN), |words| Identity::Program(words));
+    Ok(kubeconfig::render(&cluster.settings.name, server, authority, "bootstrap", &identity))
 }
 
 /// Where hosts have artifacts already.

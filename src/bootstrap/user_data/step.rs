@@ -5,8 +5,9 @@
 //! token is another launch template and no other machine. The token lies beside it. This step makes
 //! the cluster's authority where it is missing, and the next token when the current one has less
 //! than a third of its life left; the API of a cluster that runs knows it before any machine has
-//! it. It asks no host and no cloud; whether the place that hosts fetch from has what they are told
-//! to fetch, it checks before Terraform makes a host that would wait for it.
+//! it. Groups whose hosts join by their cloud's word have no token. It asks no host and no cloud;
+//! whether the place that hosts fetch from has what they are told to fetch, it checks before
+//! Terraform makes a host that would wait for it.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ use super::super::api::kubectl;
 use super::super::credentials::write_kubeconfig;
 use super::super::etcd_step;
 use super::super::group_tokens::{self, GroupTokens};
-use super::super::groups::groups;
+use super::super::groups::{groups, joins_by_identity};
 use super::super::node_target::Group;
 use super::super::steps::expected_artifacts;
 use super::super::template_id;
@@ -75,6 +76,18 @@ fn write(cluster: &Cluster, group: &Group, made: &GroupUserData) -> Result<()> {
 fn render_expected(cluster: &Cluster, group: &Group, authority: &str) -> Result<GroupUserData> {
     let artifacts = expected_artifacts(cluster)?;
     render_with(cluster, &artifacts, &machine_facts(cluster)?, group, JoinParams::PLACEHOLDERS, authority)
+}
+
+/// Whether the hosts of the group join with a token.
+fn has_token(cluster: &Cluster, group: &Group) -> Result<bool> {
+    Ok(group.role == Role::Worker && !joins_by_identity(cluster, &group.name)?)
+}
+
+/// A token of this group that is left from before its hosts joined by their cloud's word.
+fn has_left_token(cluster: &Cluster, group: &Group) -> Result<bool> {
+    Ok(joins_by_identity(cluster, &group.name)?
+        && (group_tokens::find(&cluster.store, &group.name)?.is_some()
+            || cluster.store.read(provision::token_file(&group.name))?.is_some()))
 }
 
 /// The tokens of a group of workers; none where the next one is due, or there is none at all.
@@ -136,7 +149,10 @@ impl Action for UserData {
                     return Ok(Check::Drifted(format!("{file} is missing, or was changed")));
                 }
             }
-            if group.role != Role::Worker {
+            if has_left_token(&self.0, &group)? {
+                return Ok(Check::Drifted(format!("the group {} has a join token left", group.name)));
+            }
+            if !has_token(&self.0, &group)? {
                 continue;
             }
             let Some(tokens) = find_fresh(&self.0, &group)? else {
@@ -155,6 +171,13 @@ impl Action for UserData {
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
         let mut changes = Vec::new();
         for group in groups(&self.0)?.into_iter().filter(|group| group.role == Role::Worker) {
+            if !has_token(&self.0, &group)? {
+                if has_left_token(&self.0, &group)? {
+                    let line = "machines stay; new ones join by their cloud's word".to_owned();
+                    changes.push(Change::new(Verb::Delete, "join token", &group.name).with_lines(vec![line]));
+                }
+                continue;
+            }
             if find_fresh(&self.0, &group)?.is_some() {
                 continue;
             }
@@ -174,8 +197,11 @@ impl Action for UserData {
         for group in groups(cluster)? {
             let made = render_group(cluster, &artifacts, &machine_facts(cluster)?, &group, JoinParams::PLACEHOLDERS)?;
             write(cluster, &group, &made)?;
-            if group.role == Role::Worker {
+            if has_token(cluster, &group)? {
                 self.ensure_token(&group, cx)?;
+            } else if group.role == Role::Worker {
+                group_tokens::forget(&cluster.store, &group.name)?;
+                cluster.store.remove(provision::token_file(&group.name))?;
             }
             cx.progress(format!("{}: {} bytes", group.name, made.text.len()));
         }
@@ -188,7 +214,7 @@ impl Action for UserData {
         for group in groups(&self.0)? {
             let authority = find_authority(&self.0.store)?.unwrap_or_else(placeholder);
             write(&self.0, &group, &render_expected(&self.0, &group, &authority)?)?;
-            if group.role == Role::Worker {
+            if has_token(&self.0, &group)? {
                 let token = find_fresh(&self.0, &group)?.map_or_else(placeholder, |tokens| tokens.current().to_owned());
                 self.0.store.write_file(provision::token_file(&group.name), Zeroizing::new(token).as_bytes(), 0o600)?;
             }

@@ -25,7 +25,7 @@ use crate::node::node_config::Content;
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF admin@desk";
 
-fn group(name: &str, role: Role) -> Group {
+pub(in crate::bootstrap) fn group(name: &str, role: Role) -> Group {
     let labels = BTreeMap::from([("disk".to_owned(), "fast".to_owned()), ("team".to_owned(), "a".to_owned())]);
     let kube_reserved = BTreeMap::from([("memory".to_owned(), "300Mi".to_owned())]);
     let taints = vec!["gpu=yes:NoSchedule".parse().unwrap()];

@@ -1,8 +1,9 @@
 //! Google Compute Engine: what it is called, what it takes, and what to do about its errors.
 //!
-//! `settings` is the part of its Terraform module, `volume` its API for volumes, `zone` that for
-//! DNS zones.
+//! `settings` is the part of its Terraform module, `machine_identity` by what its machines are
+//! known, `volume` its API for volumes, `zone` that for DNS zones.
 
+mod machine_identity;
 mod settings;
 mod volume;
 mod zone;
@@ -10,7 +11,9 @@ mod zone;
 use std::path::PathBuf;
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming};
+use super::{
+    Cloud, Endpoints, FetchIdentity, KnownError, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming,
+};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -107,6 +110,10 @@ impl Cloud for Gce {
         // A managed instance group repairs what it has not stopped itself
         // (<https://cloud.google.com/compute/docs/instance-groups/about-repair>).
         true
+    }
+
+    fn fetch_identity(&self) -> Option<FetchIdentity> {
+        Some(machine_identity::fetch)
     }
 
     fn price_list(&self) -> &'static str {

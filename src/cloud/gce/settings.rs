@@ -14,7 +14,9 @@ use crate::error::Result;
 use crate::cloud::spec::{
     CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, Site, Spec, WORKERS, absolute, fit, require_apart,
 };
-use crate::cloud::{host, refused};
+use crate::cloud::{IdentityIssuer, host, refused};
+
+use super::machine_identity;
 
 /// The longest beginning of a name: the longest end is `-ssh-from-bastion`, or
 /// `-control-plane-0` and five characters.
@@ -207,6 +209,23 @@ impl CloudSettings for GceSettings {
 
     fn node_name_prefix(&self, group: &str) -> Option<String> {
         self.names.groups.get(group).cloned()
+    }
+
+    fn identity_issuer(&self, spec: &Spec) -> Result<Option<IdentityIssuer>> {
+        const KEY: &str = "phase1.user_data.identity";
+        if self.project.is_empty() {
+            return Err(refused(KEY, "hosts are known by their project, and no setting names it")
+                .hint("turnup config set phase1.gce.project=…"));
+        }
+        let given = &self.node_service_account;
+        if !given.is_empty() && !given.contains('@') {
+            let why = format!("hosts are known by their service account, and {given} is no address of one");
+            return Err(refused("phase1.gce.node_service_account", why)
+                .hint("its whole address, such as nodes@my-project-123.iam.gserviceaccount.com"));
+        }
+        let own = || format!("{}@{}.iam.gserviceaccount.com", self.names.node_account, self.project);
+        let account = if given.is_empty() { own() } else { given.clone() };
+        Ok(Some(machine_identity::issuer(&spec.name, &self.project, &account)))
     }
 
     fn variable(&self) -> serde_json::Result<serde_json::Value> {
