@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::step_ids::ARTIFACTS;
-use crate::bootstrap::{Kubectl, kubectl};
+use crate::bootstrap::{KUBECONFIG, Kubectl, find_without_balancer, kubectl};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
-use crate::inventory::Inventory;
+use crate::inventory::{Endpoint, Inventory};
 use crate::phase::Inputs;
 use crate::unknown;
 
@@ -24,8 +24,11 @@ use super::rollout::{ExpectedAddons, Outlook};
 
 /// How long one look serves the proofs of several steps.
 const CACHE_LIFETIME: Duration = Duration::from_secs(2);
-/// The manifests that were rendered last, and the list of artifacts that they were made from.
-type LastRendered = (Option<Vec<u8>>, Vec<Rendered>);
+/// The manifests that were rendered last, and the list of artifacts and the place of the API server
+/// that they were made from.
+type LastRendered = (Option<Vec<u8>>, Endpoint, Vec<Rendered>);
+/// Which nodes have no balancer of their own, and when that was seen.
+type LastWithout = (Instant, Vec<String>);
 
 /// What all steps of this phase know.
 pub(super) struct AddonContext {
@@ -34,6 +37,7 @@ pub(super) struct AddonContext {
     /// The user's own manifests, once they could be built: kustomize takes its time.
     sets: OnceLock<Vec<OwnSet>>,
     rendered: Mutex<Option<LastRendered>>,
+    last_without: Mutex<Option<LastWithout>>,
     last_look: Mutex<Option<(Instant, Arc<Observed>)>>,
 }
 
@@ -44,6 +48,7 @@ impl AddonContext {
             inventory: cluster.inventory()?,
             sets: OnceLock::new(),
             rendered: Mutex::default(),
+            last_without: Mutex::default(),
             last_look: Mutex::default(),
         })
     }
@@ -51,13 +56,36 @@ impl AddonContext {
     /// The manifests: all else that they are made from stays as it is while a command runs.
     pub(super) fn manifests(&self) -> Result<Vec<Rendered>> {
         let artifacts = self.cluster.store.read(ResolvedArtifacts::FILE)?;
+        let api = self.api();
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, manifests)) = rendered.as_ref().filter(|(of, _)| *of == artifacts) {
+        if let Some((.., manifests)) = rendered.as_ref().filter(|(of, at, _)| *of == artifacts && *at == api) {
             return Ok(manifests.clone());
         }
-        let manifests = render_cluster(&self.cluster, &self.inventory)?;
-        *rendered = Some((artifacts, manifests.clone()));
+        let manifests = render_cluster(&self.cluster, &api)?;
+        *rendered = Some((artifacts, api, manifests.clone()));
         Ok(manifests)
+    }
+
+    /// Where addons on the network of hosts reach the API server. They are the same on all nodes:
+    /// as long as one has no balancer of its own, they go where nodes without one go.
+    pub(super) fn api(&self) -> Endpoint {
+        let api = &self.inventory.api;
+        if self.without_balancer().is_empty() { api.clone() } else { api.without_node_balancer() }
+    }
+
+    /// The nodes of groups that were made before nodes had a balancer; none where the cluster does
+    /// not answer, which then has no node yet, or gets no addon.
+    pub(super) fn without_balancer(&self) -> Vec<String> {
+        let is_possible = self.inventory.api.node_balancer && !self.inventory.groups.is_empty();
+        if !is_possible || !self.cluster.store.path(KUBECONFIG).exists() {
+            return Vec::new();
+        }
+        let mut last = self.last_without.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_fresh = last.as_ref().is_some_and(|(when, _)| when.elapsed() < CACHE_LIFETIME);
+        if !is_fresh && let Ok(names) = find_without_balancer(&self.cluster) {
+            *last = Some((Instant::now(), names));
+        }
+        last.as_ref().map(|(_, names)| names.clone()).unwrap_or_default()
     }
 
     /// The user's own manifests; nothing while kubectl, which builds some of them, is not there.
