@@ -240,8 +240,7 @@ fn the_record_of_the_api_server_follows_the_control_plane() {
         let changes = module.changes();
         let update = Some("[\"update\"]");
         assert_eq!(changes.get(record).map(String::as_str), update, "{target}");
-        // Workers are told the name in place of the one host's inner address: what they are made of
-        // is another template.
+        // Workers are told of other API servers: what they are made of is another template.
         let gone = |(name, actions): (&String, &String)| actions.contains("delete") && !name.contains("template");
         assert!(!changes.iter().any(gone), "{target}: {changes:?}");
         module.apply();
