@@ -184,7 +184,7 @@ mod tests {
         ] {
             assert_eq!(none.with_line(wrong).unwrap_err(), expected);
         }
-        let many = vec!["a=10.0.0.1:6443"; 1 + MOST_CONTROL_PLANES].join(",");
+        let many = ["a=10.0.0.1:6443"; 1 + MOST_CONTROL_PLANES].join(",");
         assert!(none.with_line(&many).unwrap_err().contains("at most"));
     }
 

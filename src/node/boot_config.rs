@@ -525,13 +525,13 @@ mod tests {
             assert_eq!(error.class(), Class::Precondition);
         }
         fill_api_servers(&mut node_config, Some("a=10.0.0.1:6443,b=10.0.0.2:6443\n")).unwrap();
-        let text = |node_config: &NodeConfig| node_config.files.last().map(|file| file.content.clone()).unwrap();
-        let filled = text(&node_config);
-        let Content::Text(list) = &filled else { panic!("{filled:?}") };
-        let list: ServerList = document::parse(layout::API_SERVERS, list).unwrap();
-        assert_eq!((list.line().as_str(), list.port), ("a=10.0.0.1:6443,b=10.0.0.2:6443", 3992));
+        let list = ServerList::of_node_without_servers().with_line("a=10.0.0.1:6443,b=10.0.0.2:6443").unwrap();
+        assert_eq!((list.servers.len(), list.port), (2, 3992));
+        let filled = Content::Text(document::render(layout::API_SERVERS, &list).unwrap());
+        let content = |node_config: &NodeConfig| node_config.files.last().map(|file| file.content.clone()).unwrap();
+        assert_eq!(content(&node_config), filled);
         fill_api_servers(&mut node_config, None).unwrap();
-        assert_eq!(text(&node_config), filled, "it is told once");
+        assert_eq!(content(&node_config), filled, "it is told once");
     }
 
     #[test]

@@ -290,7 +290,8 @@ fn hosts_of_several_api_servers_are_told_each_of_them() {
 /// Whether a rule of a cloud's firewall lets the cluster's hosts, known by their role, come to the
 /// port.
 fn is_open_to_hosts(rule: &Value, port: u16) -> bool {
-    let has = |list: &Value| list.as_array().into_iter().flatten().any(|one| *one == port.to_string());
+    let text = port.to_string();
+    let has = |list: &Value| list.as_array().into_iter().flatten().any(|one| one.as_str() == Some(&text));
     let gce =
         rule["source_tags"].is_array() && rule["allow"].as_array().into_iter().flatten().any(|one| has(&one["ports"]));
     let aws = rule["from_port"] == port && rule["description"].as_str().is_some_and(|why| why.contains("of nodes"));
