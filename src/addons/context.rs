@@ -24,10 +24,12 @@ use super::rollout::{ExpectedAddons, Outlook};
 
 /// How long one look serves the proofs of several steps.
 const CACHE_LIFETIME: Duration = Duration::from_secs(2);
+/// How long a cluster that did not answer is not asked again.
+const SILENCE: Duration = Duration::from_secs(30);
 /// The manifests that were rendered last, and the list of artifacts and the place of the API server
 /// that they were made from.
 type LastRendered = (Option<Vec<u8>>, Endpoint, Vec<Rendered>);
-/// Which nodes have no balancer of their own, and when that was seen.
+/// Until when these nodes count as those without a balancer of their own.
 type LastWithout = (Instant, Vec<String>);
 
 /// What all steps of this phase know.
@@ -73,17 +75,36 @@ impl AddonContext {
         if self.without_balancer().is_empty() { api.clone() } else { api.without_node_balancer() }
     }
 
-    /// The nodes of groups that were made before nodes had a balancer; none where the cluster does
-    /// not answer, which then has no node yet, or gets no addon.
+    /// Whether there may be nodes without a balancer, in a cluster that can be asked.
+    fn may_lack_balancers(&self) -> bool {
+        let (api, groups) = (&self.inventory.api, &self.inventory.groups);
+        api.node_balancer && !groups.is_empty() && self.cluster.store.path(KUBECONFIG).exists()
+    }
+
+    /// Asks the cluster which nodes have no balancer, before the answer decides what it is given.
+    pub(super) fn ask_for_balancers(&self) -> Result<()> {
+        if self.may_lack_balancers() {
+            let names = find_without_balancer(&self.cluster)?;
+            let mut last = self.last_without.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = Some((Instant::now() + CACHE_LIFETIME, names));
+        }
+        Ok(())
+    }
+
+    /// The nodes of groups that were made before nodes had a balancer; none known where the cluster
+    /// has never answered.
     pub(super) fn without_balancer(&self) -> Vec<String> {
-        let is_possible = self.inventory.api.node_balancer && !self.inventory.groups.is_empty();
-        if !is_possible || !self.cluster.store.path(KUBECONFIG).exists() {
+        if !self.may_lack_balancers() {
             return Vec::new();
         }
         let mut last = self.last_without.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = last.as_ref().is_some_and(|(when, _)| when.elapsed() < CACHE_LIFETIME);
-        if !is_fresh && let Ok(names) = find_without_balancer(&self.cluster) {
-            *last = Some((Instant::now(), names));
+        if last.as_ref().is_none_or(|(until, _)| *until < Instant::now()) {
+            let (lifetime, names) = match find_without_balancer(&self.cluster) {
+                Ok(names) => (CACHE_LIFETIME, names),
+                // It takes its time to find out that there is no answer.
+                Err(_) => (SILENCE, last.take().map(|(_, names)| names).unwrap_or_default()),
+            };
+            *last = Some((Instant::now() + lifetime, names));
         }
         last.as_ref().map(|(_, names)| names.clone()).unwrap_or_default()
     }

@@ -117,6 +117,7 @@ impl Action for Render {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        self.0.ask_for_balancers()?;
         let without = self.0.without_balancer();
         if !without.is_empty() {
             let (names, place) = (without.join(", "), self.0.api().url_for_nodes());
@@ -262,6 +263,7 @@ impl Action for Apply {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.forget_look();
+        self.0.ask_for_balancers()?;
         if cx.is_bound() {
             cx.admit(&self.find_changes()?.0)?;
         }
