@@ -151,7 +151,9 @@ fn an_api_server_without_a_way_in_from_outside_answers_the_hosts_network() {
             ingress_rules.map(|ingress_rule| ingress_rule.from.as_str()).collect()
         };
         assert_eq!(from(6443), BTreeSet::from(["10.118.0.0/20", &host, &node]), "{profile}");
-        assert_eq!(from(3990), checks.iter().copied().collect(), "the load balancer's health checks: {profile}");
+        let balancers = [host.as_str(), &node];
+        let asking = checks.iter().copied().chain(balancers).collect();
+        assert_eq!(from(3990), asking, "the load balancer's health checks, and balancers of nodes: {profile}");
     }
 }
 
