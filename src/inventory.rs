@@ -21,7 +21,7 @@ mod listed_host;
 mod server_list;
 
 pub use crate::format::Taint;
-pub use endpoint::Endpoint;
+pub use endpoint::{BALANCER_HOST, Endpoint};
 pub use listed_host::ListedHost;
 pub use server_list::{ApiServer, ServerList};
 pub use volume::Disk;
@@ -306,9 +306,8 @@ impl Inventory {
     /// What the balancer of each node leads to, where nodes have one.
     #[must_use]
     pub fn node_balancer(&self) -> Option<ServerList> {
-        let own = self.api.node_balancer_socket()?;
         let hosts = self.control_planes().map(|host| (host.name.clone(), host.address));
-        Some(ServerList::new(own, hosts, self.api.port))
+        self.api.node_balancer.then(|| ServerList::of_node(hosts, self.api.port))
     }
 
     /// Which machines the control plane is: with others it is another cluster, or has to be checked
@@ -381,11 +380,6 @@ impl Document for Inventory {
     fn check(&self, path: &str) -> Result<()> {
         if self.api.port == 0 {
             return Err(Error::config(format!("{path}: api needs a port")).hint("\"port\": 6443"));
-        }
-        if self.api.node_balancer && self.api.internal_host.is_some() {
-            let message =
-                format!("{path}: api has an internal_host, and nodes with a balancer of their own ask no host");
-            return Err(Error::config(message).hint("leave out api.internal_host or api.node_balancer"));
         }
         match self.control_planes().count() {
             0 => return Err(no_control_plane(path)),

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::step_ids::ARTIFACTS;
-use crate::bootstrap::{Kubectl, kubectl};
+use crate::bootstrap::{KUBECONFIG, Kubectl, find_without_balancer, kubectl};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
-use crate::inventory::Inventory;
+use crate::inventory::{Endpoint, Inventory};
 use crate::phase::Inputs;
 use crate::unknown;
 
@@ -24,8 +24,13 @@ use super::rollout::{ExpectedAddons, Outlook};
 
 /// How long one look serves the proofs of several steps.
 const CACHE_LIFETIME: Duration = Duration::from_secs(2);
-/// The manifests that were rendered last, and the list of artifacts that they were made from.
-type LastRendered = (Option<Vec<u8>>, Vec<Rendered>);
+/// How long a cluster that did not answer is not asked again.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The manifests that were rendered last, and the list of artifacts and the place of the API server
+/// that they were made from.
+type LastRendered = (Option<Vec<u8>>, Endpoint, Vec<Rendered>);
+/// Until when these nodes count as those without a balancer of their own.
+type LastWithout = (Instant, Vec<String>);
 
 /// What all steps of this phase know.
 pub(super) struct AddonContext {
@@ -34,6 +39,7 @@ pub(super) struct AddonContext {
     /// The user's own manifests, once they could be built: kustomize takes its time.
     sets: OnceLock<Vec<OwnSet>>,
     rendered: Mutex<Option<LastRendered>>,
+    last_without: Mutex<Option<LastWithout>>,
     last_look: Mutex<Option<(Instant, Arc<Observed>)>>,
 }
 
@@ -44,6 +50,7 @@ impl AddonContext {
             inventory: cluster.inventory()?,
             sets: OnceLock::new(),
             rendered: Mutex::default(),
+            last_without: Mutex::default(),
             last_look: Mutex::default(),
         })
     }
@@ -51,13 +58,55 @@ impl AddonContext {
     /// The manifests: all else that they are made from stays as it is while a command runs.
     pub(super) fn manifests(&self) -> Result<Vec<Rendered>> {
         let artifacts = self.cluster.store.read(ResolvedArtifacts::FILE)?;
+        let api = self.api();
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, manifests)) = rendered.as_ref().filter(|(of, _)| *of == artifacts) {
+        if let Some((.., manifests)) = rendered.as_ref().filter(|(of, at, _)| *of == artifacts && *at == api) {
             return Ok(manifests.clone());
         }
-        let manifests = render_cluster(&self.cluster, &self.inventory)?;
-        *rendered = Some((artifacts, manifests.clone()));
+        let manifests = render_cluster(&self.cluster, &api)?;
+        *rendered = Some((artifacts, api, manifests.clone()));
         Ok(manifests)
+    }
+
+    /// Where addons on the network of hosts reach the API server. They are the same on all nodes:
+    /// as long as one has no balancer of its own, they go where nodes without one go.
+    pub(super) fn api(&self) -> Endpoint {
+        let api = &self.inventory.api;
+        if self.without_balancer().is_empty() { api.clone() } else { api.without_node_balancer() }
+    }
+
+    /// Whether there may be nodes without a balancer, in a cluster that can be asked.
+    fn may_lack_balancers(&self) -> bool {
+        let (api, groups) = (&self.inventory.api, &self.inventory.groups);
+        api.node_balancer && !groups.is_empty() && self.cluster.store.path(KUBECONFIG).exists()
+    }
+
+    /// Asks the cluster which nodes have no balancer, before the answer decides what it is given.
+    pub(super) fn ask_for_balancers(&self) -> Result<()> {
+        if self.may_lack_balancers() {
+            let names = find_without_balancer(&self.cluster)?;
+            let mut last = self.last_without.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = Some((Instant::now() + CACHE_LIFETIME, names));
+        }
+        Ok(())
+    }
+
+    /// The nodes of groups that were made before nodes had a balancer; none known where the cluster
+    /// has never answered.
+    pub(super) fn without_balancer(&self) -> Vec<String> {
+        if !self.may_lack_balancers() {
+            return Vec::new();
+        }
+        let mut last = self.last_without.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_none_or(|(until, _)| *until < Instant::now()) {
+            let (lifetime, names) = match find_without_balancer(&self.cluster) {
+                Ok(names) => (CACHE_LIFETIME, names),
+                // It takes its time to find out that there is no answer.
+                Err(_) => (SILENCE, last.take().map(|(_, names)| names).unwrap_or_default()),
+            };
+            *last = Some((Instant::now() + lifetime, names));
+        }
+        last.as_ref().map(|(_, names)| names.clone()).unwrap_or_default()
     }
 
     /// The user's own manifests; nothing while kubectl, which builds some of them, is not there.

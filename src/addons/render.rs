@@ -11,7 +11,6 @@ use crate::cluster::{Addon, Cluster, ClusterSettings};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
 use crate::inventory::Endpoint;
-use crate::inventory::Inventory;
 
 use super::authorities;
 use super::log_shipping::LogShippingFiles;
@@ -65,12 +64,12 @@ pub(super) struct TemplateValues<'a> {
 }
 
 /// The manifests of this cluster's addons.
-pub(super) fn render_cluster(cluster: &Cluster, inventory: &Inventory) -> Result<Vec<Rendered>> {
+pub(super) fn render_cluster(cluster: &Cluster, api: &Endpoint) -> Result<Vec<Rendered>> {
     let resolved = cluster.resolved()?;
     let image = |name: &str| find_image(&resolved, name);
     let (source, settings, authorities) = (&cluster.source, &cluster.settings, &authorities::mark(cluster)?);
     let log_shipping = &LogShippingFiles::read(cluster)?;
-    TemplateValues { source, settings, api: &inventory.api, image: &image, authorities, log_shipping }.render()
+    TemplateValues { source, settings, api, image: &image, authorities, log_shipping }.render()
 }
 
 fn find_image(resolved: &ResolvedArtifacts, name: &str) -> Result<(String, String)> {

@@ -98,7 +98,7 @@ impl Action for Render {
             inputs.insert("files of log shipping", digest);
         }
         Ok(inputs
-            .with("API endpoint", format!("{:?}", self.0.inventory.api))
+            .with("API endpoint", format!("{:?}", self.0.api()))
             // With overrides, which are in a file of the user's.
             .with("kube-proxy configuration", kube_proxy_config(&cluster.settings)?)
             .with("templates", cluster.source.digest("templates/addons"))
@@ -116,7 +116,15 @@ impl Action for Render {
         Ok(stale.first().map_or(Check::Ok, |file| Check::Drifted(format!("{file} belongs to no addon"))))
     }
 
-    fn run(&self, _host: Option<&str>, _cx: &Cx) -> Result<()> {
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        self.0.ask_for_balancers()?;
+        let without = self.0.without_balancer();
+        if !without.is_empty() {
+            let (names, place) = (without.join(", "), self.0.api().url_for_nodes());
+            cx.progress(format!(
+                "kube-proxy and the network ask {place} until hosts with a balancer of their own are in the place of: {names}"
+            ));
+        }
         self.simulate(None).map(drop)
     }
 
@@ -255,6 +263,7 @@ impl Action for Apply {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.forget_look();
+        self.0.ask_for_balancers()?;
         if cx.is_bound() {
             cx.admit(&self.find_changes()?.0)?;
         }

@@ -88,4 +88,14 @@ fn behind_the_address_of_a_cloud_each_control_plane_host_reaches_its_own_api_ser
         assert!(!units(&worker).contains(&API_UNIT));
         insta::assert_snapshot!(first.units[2].text);
     });
+    let both = |inventory: &mut Inventory| {
+        inventory.api.node_balancer = true;
+        inventory.api.internal_host = Some("10.117.0.98".into());
+    };
+    with_several(both, |configs| {
+        let (first, worker) = (of(configs, 0), of(configs, 2));
+        assert_eq!(units(&first)[..4], ["containerd.service", FIREWALL_UNIT, API_UNIT, BALANCER_UNIT]);
+        assert!(units(&worker).contains(&BALANCER_UNIT) && !units(&worker).contains(&API_UNIT));
+        assert!(text(&worker, layout::KUBELET_KUBECONFIG).contains("https://127.0.0.1:3992"));
+    });
 }

@@ -10,6 +10,8 @@ use super::condition::find_condition;
 pub(super) const GROUP: &str = "turnup.dev/group";
 /// The label of the same Nodes, with the id of the template that their machines were made from.
 pub(super) const TEMPLATE: &str = "turnup.dev/template";
+/// The label of those among them that reach the API servers by a balancer of their own.
+pub(super) const BALANCER: &str = "turnup.dev/balancer";
 /// Kubernetes, too, leaves pods for so long on a node that says nothing. Then the machine counts as
 /// gone everywhere in turnup: its Node may be deleted, its name and its addresses may be another
 /// machine's.

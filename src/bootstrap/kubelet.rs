@@ -23,7 +23,7 @@ use super::assets::unit_word;
 use super::component::Flags;
 use super::configuration::{self, Configuration};
 use super::firewall::FILE as FIREWALL_FILE;
-use super::group_node::{GROUP, TEMPLATE};
+use super::group_node::{BALANCER, GROUP, TEMPLATE};
 use super::healthcheck;
 use super::node_metadata;
 use super::node_target::NodeTarget;
@@ -187,6 +187,7 @@ impl Agents<'_> {
         let own = [(GROUP.to_owned(), group.name.clone()), (TEMPLATE.to_owned(), template_id::MARK.to_owned())];
         let mut labels = self.settings().node_labels.clone();
         labels.extend(group.labels.clone().into_iter().chain(own));
+        labels.extend(self.has_balancer.then(|| (BALANCER.to_owned(), "true".to_owned())));
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     }
 

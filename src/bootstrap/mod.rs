@@ -105,6 +105,7 @@ pub use keyset::{ItemState, Keyset, KeysetItem, KeysetName, RotationStep};
 pub use kube_proxy::kube_proxy_config;
 pub(crate) use kubelet::shared_disk_thresholds;
 pub use node_config::file_of as node_config_file;
+pub use node_groups::find_without_balancer;
 pub use node_target::Group;
 pub(crate) use runtime::read_certificates;
 pub use same_runtime::require_same_runtimes;

@@ -229,12 +229,13 @@ impl NodeConfigs<'_> {
     }
 
     /// Where one of several control-plane hosts is to find its own API server: at the address
-    /// before all of them. A name may stand for other addresses tomorrow, and clouds that give one
-    /// lead a host back to itself.
+    /// before all of them, which its own clients may ask also where nodes do not. A name may stand
+    /// for other addresses tomorrow, and clouds that give one lead a host back to itself.
     fn find_api_here(&self, role: Role) -> Option<Ipv4Addr> {
         let is_one_of_several = role == Role::ControlPlane && self.inventory.control_planes().count() > 1;
         let api = &self.inventory.api;
-        api.host_for_nodes().parse().ok().filter(|_| is_one_of_several && !api.node_balancer)
+        let before_all = if api.node_balancer { api.internal_host.as_deref()? } else { api.host_for_nodes() };
+        before_all.parse().ok().filter(|_| is_one_of_several)
     }
 
     fn reference(&self, image: &str) -> Result<String> {

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::inventory::HostGroup;
 use crate::phase::{Action, Check, Cx, Inputs};
 
 use super::api::{Kubectl, kubectl};
 use super::csr_approver::{self, PendingCsr, Policy};
-use super::group_node::{GROUP, GroupNode, find_nodes};
+use super::group_node::{BALANCER, GROUP, GroupNode, find_nodes};
 use super::node_context::NodeContext;
 
 /// Between two looks.
@@ -58,6 +59,20 @@ fn look(kubectl: &Kubectl, groups: &[HostGroup], policy: &Policy) -> Result<(Vec
     let in_vain =
         |PendingCsr { node, request, why }: PendingCsr| Some(format!("{node} asks to join ({request}): {}", why?));
     Ok((missing, pending.joining.into_iter().filter_map(in_vain).collect()))
+}
+
+/// The Nodes of groups whose machines were made before nodes had a balancer of their own.
+pub fn find_without_balancer(cluster: &Cluster) -> Result<Vec<String>> {
+    Ok(without_balancer(&kubectl(cluster)?.get(&["nodes", "--selector", GROUP])?))
+}
+
+fn without_balancer(nodes: &Value) -> Vec<String> {
+    let lacks_it = |node: &&Value| {
+        let labels = &node["metadata"]["labels"];
+        labels[GROUP].is_string() && !labels[BALANCER].is_string()
+    };
+    let nodes = nodes["items"].as_array().into_iter().flatten().filter(lacks_it);
+    nodes.filter_map(|node| node["metadata"]["name"].as_str()).map(str::to_owned).collect()
 }
 
 impl Action for WaitForGroups {
@@ -118,6 +133,18 @@ mod tests {
     fn nodes(groups: &[&str]) -> Value {
         let node = |group: &&str| json!({"metadata": {"labels": {GROUP: group}}});
         json!({"items": groups.iter().map(node).collect::<Vec<_>>()})
+    }
+
+    #[test]
+    fn a_host_of_a_group_without_the_label_of_a_balancer_has_none() {
+        let node = |name: &str, labels: Value| json!({"metadata": {"name": name, "labels": labels}});
+        let list = json!({"items": [
+            node("web-old", json!({GROUP: "web"})),
+            node("web-new", json!({GROUP: "web", BALANCER: "true"})),
+            // turnup logs in there, so that it has what the inventory says.
+            node("cp-0", json!({})),
+        ]});
+        assert_eq!(without_balancer(&list), ["web-old"]);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //!
 //! Whatever may change while a machine stays is no part of it: join tokens, the place that
 //! artifacts are fetched from, sizes, zones and tags. The address of the API server is not known
-//! yet; the settings that decide it are. Pure: it asks nothing.
+//! yet; the settings that decide it are, unless the hosts have a balancer of their own before
+//! several API servers: that is told of them all, and any one of them is enough. Pure: it asks
+//! nothing.
 
 use serde_json::json;
 
@@ -51,9 +53,7 @@ fn digest(
     told["artifacts_url"] = json!(null);
     let parts: Vec<_> = parts.iter().map(|(part, bytes)| json!([format!("{:?}", part.kind), bytes])).collect();
     let machine = cluster.settings.cloud.as_ref().map(|spec| spec.machine_of(&boot.group)).transpose()?;
-    // On this machine several API servers have a load balancer with an address of its own.
-    let balanced = (machine.is_none() && cluster.settings.control_planes > 1).then_some(true);
-    let all = json!([told, cluster.version(), user, keys, parts, machine, balanced]);
+    let all = json!([told, cluster.version(), user, keys, parts, machine]);
     let digest = unknown::digest(&all.to_string());
     Ok(if unknown::is_in(&digest) { digest } else { digest[..LENGTH].to_owned() })
 }
@@ -65,6 +65,8 @@ mod tests {
     use crate::artifacts::{Lock, ResolvedArtifacts};
     use crate::bootstrap::setting_tests::cluster;
     use crate::bootstrap::user_data::tests::boot_of_worker;
+
+    const THREE: (&str, &str) = ("phase1.control_plane.count", "3");
 
     /// The id of the group `workers` on a cloud with these settings.
     fn id(changes: &[(&str, &str)]) -> String {
@@ -100,6 +102,12 @@ mod tests {
         ] {
             assert_eq!(id(&[same]), usual, "{same:?}");
         }
+        let several = id(&[THREE]);
+        assert_ne!(several, usual, "a balancer of its own");
+        for same in [("phase1.api.internal_load_balancer", "n"), ("phase1.api.external", "n")] {
+            assert_eq!(id(&[THREE, same]), several, "its balancer needs nothing of {same:?}");
+        }
+        assert_eq!(id(&[("phase1.control_plane.count", "5")]), several, "any of the servers is enough");
         for other in [
             ("phase2.max_pods", "50"),
             ("phase2.kubernetes_version", "1.35.4"),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::bootstrap::{Group, groups, user_data};
+use crate::bootstrap::user_data::{self, ApiPlace};
+use crate::bootstrap::{Group, groups};
 use crate::cluster::user_data::UserDataFormat;
 use crate::error::{Error, Result};
 use crate::inventory::Role;
@@ -132,8 +133,12 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     groups::require_own_labels(&group.name, group.labels.keys())?;
     let lock = take_lock(&cluster.store, "turnup user-data", printer)?;
     let token = groups::admit(&cluster, &group)?;
-    let (api_host, api_servers) = (inventory.api.host_for_nodes(), inventory.node_balancer());
-    let join = user_data::JoinParams { api_host, token: &token, api_servers: api_servers.as_ref() };
+    let servers = inventory.node_balancer().map(|list| list.line());
+    let api = match &servers {
+        Some(servers) => ApiPlace::Balancer(servers),
+        None => ApiPlace::Host(inventory.api.host_for_nodes()),
+    };
+    let join = user_data::JoinParams { api, token: &token };
     let text = user_data::render(&cluster, &cluster.resolved()?, &facts, &group, join)?;
     let file = form.file_of(&group.name);
     cluster.store.write_file(&file, text.as_bytes(), 0o600)?;

@@ -56,13 +56,8 @@ impl Spec {
         is_own && self.cloud().zone_has_cluster_name()
     }
 
-    /// Whether the whole internet may connect to the API server.
-    fn is_open(&self) -> bool {
-        self.api.allowed_cidrs.iter().any(|range| range == "0.0.0.0/0")
-    }
-
-    /// Clients and nodes have to find the API server, also when one of several control-plane hosts
-    /// is gone.
+    /// Clients have to find the API server, also when one of several control-plane hosts is gone.
+    /// Nodes find several by a balancer of their own.
     fn check_api(&self) -> Result<()> {
         const EXPOSURE: &str = "phase1.api.exposure";
         let (several, zones) = (self.control_plane.len() > 1, self.cloud().dns_provider());
@@ -91,17 +86,6 @@ impl Spec {
                     "turnup config set phase1.api.external=n, and run turnup where the name is found; or phase1.dns.private_zone=n; or {EXPOSURE}=load-balancer"
                 )))
             }
-            Exposure::Dns if is_outer && several && !self.is_open() => {
-                let key = "phase1.api.allowed_cidrs";
-                let why = format!(
-                    "{} leads to public addresses, so nodes come to the API server from public ones as well, which are not among {}",
-                    self.api.host,
-                    self.api.allowed_cidrs.join(", ")
-                );
-                Err(refused(key, why).hint(format!(
-                    "turnup config set {EXPOSURE}=load-balancer, which has an inner address for nodes, or {key}=0.0.0.0/0"
-                )))
-            }
             _ if self.makes_zone() && !self.api.host.ends_with(&format!(".{}.{}", self.name, self.dns.domain)) => {
                 let why = format!(
                     "{} is no name of the zone that is made for the cluster, {}.{}",
@@ -109,11 +93,6 @@ impl Spec {
                 );
                 Err(refused("phase1.api.host", why)
                     .hint("turnup config unset phase1.api.host, or name a zone: turnup config set phase1.dns.zone=…"))
-            }
-            Exposure::LoadBalancer if several && self.api.external && !self.api.internal_load_balancer => {
-                let key = "phase1.api.internal_load_balancer";
-                Err(refused(key, "without it all nodes depend on one of the several control-plane hosts")
-                    .hint(format!("turnup config unset {key}, or have one control-plane host")))
             }
             _ if !self.api.external && !self.api.static_address.is_empty() => {
                 Err(refused("phase1.api.static_address", "it is a public address, and the API server has none")

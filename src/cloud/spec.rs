@@ -277,7 +277,8 @@ impl Spec {
         self.api.exposure == Exposure::LoadBalancer && self.api.external
     }
 
-    /// Whether nodes come to the API server by a load balancer.
+    /// Whether clients inside of the network, and nodes of one control-plane host, come to the API
+    /// server by a load balancer.
     pub(crate) fn has_inner_balancer(&self) -> bool {
         self.api.exposure == Exposure::LoadBalancer && (self.api.internal_load_balancer || !self.api.external)
     }
@@ -298,10 +299,14 @@ impl Spec {
             let CloudGroup { machine_type, image, disk_gb, disk_type, spot, public_address, .. } = group;
             json!([machine_type, image, disk_gb, disk_type, spot, public_address])
         });
-        // Hosts are told once where the API server is.
+        // Hosts are told once where the API server is. Several have a balancer before them, and the
+        // addresses of control-plane hosts are theirs for ever.
         let Api { port, exposure, host, external, static_address, internal_load_balancer, .. } = &self.api;
-        let by_name = (*exposure == Exposure::Dns).then_some(self.control_plane.len() > 1);
-        let api = json!([port, exposure, host, external, static_address, internal_load_balancer, by_name]);
+        let api = if self.control_plane.len() > 1 {
+            json!([port])
+        } else {
+            json!([port, exposure, host, external, static_address, internal_load_balancer])
+        };
         Ok(json!([self.ipv6, of_group, api, fields.collect::<Vec<_>>()]))
     }
 

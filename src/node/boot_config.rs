@@ -18,17 +18,22 @@ use crate::document::{self, Document, Fields};
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::inventory::volume::Volume;
-use crate::inventory::{Disk, is_label};
+use crate::inventory::{Disk, ServerList, is_label};
 
 use super::identity::HostIdentity;
-use super::node_config::NodeConfig;
+use super::node_config::{Content, NodeConfig};
 use super::up::{self, Delivery, Trigger};
-use super::{Facts, NodeEvent, fetch, join, mounts};
+use super::{Facts, NodeEvent, fetch, join, layout, mounts};
 
 /// What user data leaves on the host.
 pub(crate) const FILE: &str = "/var/lib/turnup/boot-config.json";
 /// The host of the API server, where user data was made before it was known.
 pub(crate) const API_FILE: &str = "/var/lib/turnup/api-host";
+/// All API servers on one line, in its place on a host with a balancer of its own: the code that
+/// creates their addresses writes them in the place of [`API_SERVERS`].
+pub(crate) const API_SERVERS_FILE: &str = "/var/lib/turnup/api-servers";
+/// What stands for them.
+pub(crate) const API_SERVERS: &str = "@turnup:api-servers@";
 /// The join token of the host's group, in a file of its own: Terraform fills it into user data.
 pub(crate) const TOKEN_FILE: &str = "/var/lib/turnup/join-token";
 /// The volume of etcd that is this host's, `ID NAME`: the code that creates it writes it there in
@@ -259,7 +264,10 @@ fn find_delivery(boot: &BootConfig) -> Result<Delivery> {
     let (node_config, bootstrap_kubeconfig) = match applied {
         Some(node_config) if facts.joined => (node_config, None),
         applied => {
-            let (filled, bootstrap_kubeconfig) = fill(boot, &find_known(boot, &facts)?)?;
+            let (mut filled, bootstrap_kubeconfig) = fill(boot, &find_known(boot, &facts)?)?;
+            if applied.is_none() {
+                fill_api_servers(&mut filled, find_api_servers()?.as_deref())?;
+            }
             (applied.unwrap_or(filled), bootstrap_kubeconfig.filter(|_| !facts.joined))
         }
     };
@@ -279,6 +287,42 @@ fn require_expected(boot: &BootConfig, found: &Expected) -> Result<()> {
 
 /// Values by placeholder; the API's host and the token only where there is a file of them.
 type Known = BTreeMap<Placeholder, Zeroizing<String>>;
+
+/// What was written in the place of [`API_SERVERS`], if the host was told of any.
+fn find_api_servers() -> Result<Option<String>> {
+    let path = Path::new(API_SERVERS_FILE);
+    path.exists().then(|| Ok(input::read_text(path, input::KEYS)?)).transpose()
+}
+
+/// Writes the API servers into the list of the host's balancer, where that has none yet.
+fn fill_api_servers(node_config: &mut NodeConfig, line: Option<&str>) -> Result<()> {
+    let refuse = |why: String| {
+        let hint = "recreate the host: what makes it writes the addresses of the control-plane hosts there";
+        Err(Error::precondition(format!("{API_SERVERS_FILE} {why}")).hint(hint))
+    };
+    for file in &mut node_config.files {
+        let Content::Text(text) = &file.content else { continue };
+        if file.path != layout::API_SERVERS {
+            continue;
+        }
+        let list: ServerList = document::parse(layout::API_SERVERS, text)?;
+        if !list.servers.is_empty() {
+            continue;
+        }
+        let Some(line) = line else { return refuse("is missing".to_owned()) };
+        if line.contains(API_SERVERS) {
+            return refuse(format!("was left as it was: nothing replaced {API_SERVERS}"));
+        }
+        let told = list
+            .with_line(line.trim())
+            .and_then(|list| document::render(layout::API_SERVERS, &list).map_err(|error| error.message().to_owned()));
+        match told {
+            Ok(text) => file.content = Content::Text(text),
+            Err(why) => return refuse(format!("names no API servers: {why}")),
+        }
+    }
+    Ok(())
+}
 
 fn find_known(boot: &BootConfig, facts: &Facts) -> Result<Known> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -377,7 +421,7 @@ mod tests {
     use super::*;
     use crate::error::Class;
     use crate::inventory::Role;
-    use crate::node::node_config::{Content, File, Runtime, SCHEMA, Unit};
+    use crate::node::node_config::{File, Runtime, SCHEMA, Unit};
 
     fn boot() -> BootConfig {
         let text = |path: &str, text: &str| File::new(path, 0o600, 0, Content::Text(text.into()));
@@ -460,6 +504,34 @@ mod tests {
             without.remove(&placeholder);
             assert_eq!(fill(&boot(), &without).err().unwrap().message(), format!("{file} is missing"));
         }
+    }
+
+    #[test]
+    fn the_balancer_of_a_host_leads_to_the_api_servers_that_it_was_told_of() {
+        let open = document::render(layout::API_SERVERS, &ServerList::of_node_without_servers()).unwrap();
+        let mut node_config = boot().node_config;
+        fill_api_servers(&mut node_config, None).unwrap();
+        node_config.files.push(File::new(layout::API_SERVERS, 0o644, 0, Content::Text(open)));
+        for (line, expected) in [
+            (None, "/var/lib/turnup/api-servers is missing"),
+            (Some("@turnup:api-servers@\n"), "was left as it was: nothing replaced @turnup:api-servers@"),
+            (Some("\n"), "names no API servers: \"\" is not NAME=ADDRESS:PORT"),
+            (Some("a=10.0.0.1:6443,b=10.0.0.1:6443"), "repeats the address 10.0.0.1:6443"),
+            (Some("a_b=10.0.0.1:6443"), "servers[0].name"),
+            (Some("a=10.0.0.1:0"), "a port is 0"),
+        ] {
+            let error = fill_api_servers(&mut node_config, line).unwrap_err();
+            assert!(error.message().contains(expected), "{line:?}: {}", error.message());
+            assert_eq!(error.class(), Class::Precondition);
+        }
+        fill_api_servers(&mut node_config, Some("a=10.0.0.1:6443,b=10.0.0.2:6443\n")).unwrap();
+        let list = ServerList::of_node_without_servers().with_line("a=10.0.0.1:6443,b=10.0.0.2:6443").unwrap();
+        assert_eq!((list.servers.len(), list.port), (2, 3992));
+        let filled = Content::Text(document::render(layout::API_SERVERS, &list).unwrap());
+        let content = |node_config: &NodeConfig| node_config.files.last().map(|file| file.content.clone()).unwrap();
+        assert_eq!(content(&node_config), filled);
+        fill_api_servers(&mut node_config, None).unwrap();
+        assert_eq!(content(&node_config), filled, "it is told once");
     }
 
     #[test]

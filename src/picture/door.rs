@@ -128,9 +128,11 @@ pub(super) fn fixtures(settings: &Settings, target: Target, site: Option<&(&Spec
         let existing = (bastion == "existing").then(|| fixture("bastion", &host));
         return Ok([balanced, created, existing].into_iter().flatten().collect());
     };
+    // Nodes have balancers of their own before several API servers.
+    let inside = if spec.control_plane.len() > 1 { "for clients inside" } else { "for nodes" };
     let all = [
         spec.has_outer_balancer().then(|| fixture("load balancer", "for clients")),
-        spec.has_inner_balancer().then(|| fixture("inner load balancer", "for nodes")),
+        spec.has_inner_balancer().then(|| fixture("inner load balancer", inside)),
         spec.ssh.bastion.then(|| fixture("bastion", &spec.ssh.bastion_machine_type)),
         (site.nat_gateways > 0).then(|| Fixture {
             count: site.nat_gateways,

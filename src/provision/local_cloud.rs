@@ -12,7 +12,7 @@ use crate::cloud::{CONTROL_PLANE, WORKERS, member_name};
 use crate::cluster::Cluster;
 use crate::cluster::user_data::UserDataSettings;
 use crate::error::{Context as _, Error, Result};
-use crate::inventory::{HostGroup, Role, volume::Volume};
+use crate::inventory::{HostGroup, Role, ServerList, volume::Volume};
 
 use super::local::{NetworkSpec, ServiceSpec, VolumeSpec};
 use super::planned_hosts::{PlannedHost, api_address, planned_hosts, replaces_hosts};
@@ -21,6 +21,7 @@ use super::user_data::token_file;
 
 /// What stands in user data for what only this phase knows, as Terraform modules of clouds have it.
 const API: &str = "@turnup:api@";
+const API_SERVERS: &str = "@turnup:api-servers@";
 const TOKEN: &str = "@turnup:token@";
 const VOLUME: &str = "@turnup:volume@";
 
@@ -83,6 +84,8 @@ pub(super) struct Joining {
     /// The text of each group and the token of those that have one.
     groups: BTreeMap<String, (Zeroizing<String>, Zeroizing<String>)>,
     api: String,
+    /// All API servers, for the balancers of hosts.
+    api_servers: String,
 }
 
 impl Joining {
@@ -103,7 +106,10 @@ impl Joining {
             let token = if name == CONTROL_PLANE { Zeroizing::default() } else { read(&token_file(name))? };
             all.insert(name.to_owned(), (read(&cluster.settings.user_data.form.file_of(name))?, token));
         }
-        Ok(Some(Self { groups: all, api: api_address(hosts)?.to_string() }))
+        let control_planes = hosts.iter().filter(|host| host.role == Some(Role::ControlPlane));
+        let addresses = control_planes.map(|host| (host.name.clone(), host.address.into()));
+        let api_servers = ServerList::of_node(addresses, cluster.settings.api_port).line();
+        Ok(Some(Self { groups: all, api: api_address(hosts)?.to_string(), api_servers }))
     }
 
     /// What of it a step depends on, by names for people.
@@ -121,7 +127,8 @@ impl Joining {
         let Some(group) = group_of(host) else { return Ok(None) };
         let (text, token) = self.groups.get(group).ok_or_else(|| Error::bug("a host is of no group"))?;
         let volume = volume.map(|volume| format!("{}%20{}", volume.id.replace('/', "%2F"), volume.name));
-        let text = text.replace(API, &self.api).replace(TOKEN, token.trim());
+        let text = text.replace(API, &self.api).replace(API_SERVERS, &self.api_servers);
+        let text = text.replace(TOKEN, token.trim());
         let text = volume.map_or(text.clone(), |volume| text.replace(VOLUME, &volume));
         Ok(Some((user_data_file(&host.name), text)))
     }

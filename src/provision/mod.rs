@@ -5,6 +5,7 @@
 //! `templates/provision/<target>`. The local target's own part (`local`) is called back by
 //! Terraform through `turnup local …`.
 
+mod api_guard;
 mod apply;
 mod baremetal;
 mod custom;

@@ -47,7 +47,7 @@ pub(super) fn write(cluster: &Cluster, changed: Option<&BTreeSet<String>>) -> Re
         hosts.push(planned(cluster, host, role, instance(host)?)?);
     }
     let api = Endpoint {
-        node_balancer: find_balancer(&all).is_some() && !replaces_hosts(cluster),
+        node_balancer: find_balancer(&all).is_some(),
         ..Endpoint::new(api_address(&all)?.to_string(), cluster.settings.api_port)
     };
     let (name, target) = (&cluster.settings.name, &cluster.settings.target);

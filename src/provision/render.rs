@@ -192,7 +192,7 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     }
     let variables = json!({"cluster": {
         "name": cluster.settings.name,
-        "api": {"host": api, "port": cluster.settings.api_port, "node_balancer": several && joining.is_none()},
+        "api": {"host": api, "port": cluster.settings.api_port, "node_balancer": several},
         "network": {
             "spec": cluster.store.path(format!("{DIR}/network.json")),
             "digest": Digest::of(pretty(&closed)?.as_bytes()),

@@ -13,6 +13,7 @@ use crate::phase::{Action, Check, Cx, Inputs, Manifest, Phase, PhaseHost};
 use crate::state::Store;
 use crate::unknown;
 
+use super::api_guard;
 use super::apply::{Apply, BeforeHostRemoval, find_program};
 use super::baremetal;
 use super::custom;
@@ -43,6 +44,7 @@ pub struct Hooks {
 pub fn phase(cluster: &Arc<Cluster>, options: &RunOptions, hooks: Hooks) -> Result<Phase> {
     external_inventory::refuse_adopted(cluster)?;
     options.require_fit(cluster)?;
+    api_guard::require_way_to_api(cluster)?;
     let mut manifest = cluster.manifest("provision")?;
     manifest.set_timeouts(&["apply"], cluster.settings.driver.timeout, DriverSettings::TIMEOUT);
     match cluster.settings.target {

@@ -8,11 +8,13 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use turnup::config::Settings;
 
-use crate::cloud_support::{Module, data, profiles, settings, settings_with};
+use crate::cloud_support::{Module, data, profiles, provider, settings, settings_with};
 
 /// Every configuration of a target from nothing to nothing; returns what each inventory says.
 pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Value> {
@@ -228,4 +230,71 @@ fn protection_can_be_lifted_by_itself() {
         let wanted = protected.iter().map(|address| ((*address).to_owned(), action.to_owned())).collect();
         assert_eq!(module.changes_with(&options), wanted, "{target}");
     }
+}
+
+/// The texts of a value, also those that are packed in base64.
+fn texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let unpacked = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            found.extend([text.clone()].into_iter().chain(unpacked));
+        }
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(members) => members.values().for_each(|member| texts(member, found)),
+        _ => {}
+    }
+}
+
+/// Whatever leads clients there: the addresses are those of the inventory, and no load balancer and
+/// no name is told to a host.
+#[test]
+fn hosts_of_several_api_servers_are_told_each_of_them() {
+    const TEXT: &str = "#cloud-config\n# servers: @turnup:api-servers@\n";
+    for target in ["gce", "aws", "azure"] {
+        let config = &profiles(target)["groups"];
+        let (outer, alone) = ("phase1.api.exposure=load-balancer", "phase1.api.internal_load_balancer=n");
+        let cases = [
+            (vec!["phase1.control_plane.count=3", outer, "phase1.api.static_address="], true, true),
+            (vec!["phase1.control_plane.count=3", outer, alone, "phase1.api.static_address="], true, false),
+            (vec!["phase1.control_plane.count=1"], false, true),
+        ];
+        for (changes, several, has_inner) in cases {
+            let settings = settings_with(config, &changes);
+            let spec = turnup::cloud::Spec::find(&settings).unwrap().unwrap();
+            let module = Module::with_stub(target, provider(target), config);
+            module.configure(&settings);
+            module.tell(&spec, TEXT);
+            module.apply();
+            let output: Value = serde_json::from_str(&module.ok(&["output", "-json"])).unwrap();
+            let inventory = &output["inventory"]["value"];
+            let api = &inventory["api"];
+            let told = (api["node_balancer"] == true, api["internal_host"].is_string());
+            assert_eq!(told, (several, has_inner), "{target}: {inventory:#}");
+            let hosts = inventory["hosts"].as_array().unwrap().iter();
+            let server = |host: &Value| {
+                let text = |name: &str| host[name].as_str().unwrap().to_owned();
+                format!("{}={}:6443", text("name"), text("address"))
+            };
+            let line = format!("# servers: {}\n", hosts.map(server).collect::<Vec<_>>().join(","));
+            let mut all = Vec::new();
+            let resources = module.resources();
+            let groups = resources.iter().filter(|resource| resource["address"].as_str().unwrap().contains("\"web\""));
+            groups.for_each(|resource| texts(&resource["values"], &mut all));
+            assert!(all.iter().any(|text| text.contains(&line)), "{target}: {line} is not in {all:#?}");
+            let health = resources.iter().any(|resource| is_open_to_hosts(&resource["values"], 3990));
+            assert_eq!(health, several, "{target}: balancers of nodes ask for the health of several API servers");
+        }
+    }
+}
+
+/// Whether a rule of a cloud's firewall lets the cluster's hosts, known by their role, come to the
+/// port.
+fn is_open_to_hosts(rule: &Value, port: u16) -> bool {
+    let text = port.to_string();
+    let has = |list: &Value| list.as_array().into_iter().flatten().any(|one| one.as_str() == Some(&text));
+    let gce =
+        rule["source_tags"].is_array() && rule["allow"].as_array().into_iter().flatten().any(|one| has(&one["ports"]));
+    let aws = rule["from_port"] == port && rule["description"].as_str().is_some_and(|why| why.contains("of nodes"));
+    let azure = rule["source_application_security_group_ids"].is_array() && has(&rule["destination_port_ranges"]);
+    gce || aws || azure
 }

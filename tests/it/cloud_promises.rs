@@ -151,7 +151,9 @@ fn an_api_server_without_a_way_in_from_outside_answers_the_hosts_network() {
             ingress_rules.map(|ingress_rule| ingress_rule.from.as_str()).collect()
         };
         assert_eq!(from(6443), BTreeSet::from(["10.118.0.0/20", &host, &node]), "{profile}");
-        assert_eq!(from(3990), checks.iter().copied().collect(), "the load balancer's health checks: {profile}");
+        let balancers = [host.as_str(), &node];
+        let asking = checks.iter().copied().chain(balancers).collect();
+        assert_eq!(from(3990), asking, "the load balancer's health checks, and balancers of nodes: {profile}");
     }
 }
 
@@ -240,8 +242,7 @@ fn the_record_of_the_api_server_follows_the_control_plane() {
         let changes = module.changes();
         let update = Some("[\"update\"]");
         assert_eq!(changes.get(record).map(String::as_str), update, "{target}");
-        // Workers are told the name in place of the one host's inner address: what they are made of
-        // is another template.
+        // Workers are told of other API servers: what they are made of is another template.
         let gone = |(name, actions): (&String, &String)| actions.contains("delete") && !name.contains("template");
         assert!(!changes.iter().any(gone), "{target}: {changes:?}");
         module.apply();

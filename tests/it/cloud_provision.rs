@@ -313,6 +313,15 @@ fn hand_over_three(target: &str) {
     }
     assert_eq!(of_each("/ssh/jump/host_key").len(), 1, "one bastion: {inventory:#}");
     assert!(inventory["api"]["internal_host"].is_string(), "the inner load balancer: {inventory:#}");
+    assert_eq!(inventory["api"]["node_balancer"], true, "{inventory:#}");
+    if target == "gce" {
+        let hosts = inventory["hosts"].as_array().unwrap().iter();
+        let server =
+            |host: &Value| format!("{}={}:6443", host["name"].as_str().unwrap(), host["address"].as_str().unwrap());
+        let line = hosts.map(server).collect::<Vec<_>>().join(",");
+        let state = site.read("provision/terraform.tfstate");
+        assert!(state.contains(&format!("{line}\\\\n")) && !state.contains("@turnup:"), "{line} is told to workers");
+    }
     let again = site.ok(&["provision"]).err;
     assert!(again.contains("0 ran"), "{again}");
 }

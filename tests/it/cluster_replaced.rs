@@ -20,6 +20,8 @@ const FIRST: usize = 10;
 const COUNT: usize = 3;
 const WORKER: &str = "it-workers-0";
 const BALANCER: &str = "it-api";
+/// Where that has its list of servers.
+const FOLDER: &str = "/etc/turnup/balancer";
 /// From the end of a host to the next one at work, on a machine with other work.
 const RETURNS: Duration = Duration::from_mins(15);
 
@@ -75,7 +77,9 @@ fn wait(what: &str, since: Instant, is_so: impl Fn() -> bool) -> f64 {
 
 /// The names of the Nodes of the group that are ready.
 fn ready_workers(site: &Site) -> Vec<String> {
-    let nodes = site.try_kubectl(&["get", "nodes", "--selector=turnup.dev/group=workers", "--output=json"]);
+    // Of the first host itself: the load balancer may be away.
+    let server = format!("--server=https://{}:6443", address(0));
+    let nodes = site.try_kubectl(&[&server, "get", "nodes", "--selector=turnup.dev/group=workers", "--output=json"]);
     let Ok(text) = nodes else { return Vec::new() };
     let list: Value = serde_json::from_str(&text).unwrap();
     let is_ready = |node: &&Value| {
@@ -95,6 +99,21 @@ fn a_worker_is_replaced(site: &Site) -> String {
     let took = wait("another worker", since, || ready_workers(site).iter().any(|name| *name != before[0]));
     say(&format!("from a dead worker to the next Node that is ready: {took:.1} s"));
     before[0].clone()
+}
+
+/// The load balancer is for clients alone: while it answers none, a worker joins and works.
+fn a_worker_joins_without_the_load_balancer(site: &Site) {
+    let proxy = site.kubectl(&["--namespace=kube-system", "get", "configmap", "kube-proxy", "--output=yaml"]);
+    assert!(proxy.contains("server: https://127.0.0.1:3992"), "{proxy}");
+    let is_it = |argv: &[String]| argv.get(2).is_some_and(|word| word == "balancer") && argv.concat().contains(FOLDER);
+    let balancer = processes().into_iter().find(|process| is_it(&process.argv)).unwrap().pid;
+    kill_process(balancer, Signal::STOP).unwrap();
+    let dead = a_worker_is_replaced(site);
+    kill_process(balancer, Signal::CONT).unwrap();
+    let joined = ready_workers(site).into_iter().find(|name| *name != dead).unwrap();
+    let label = "--output=jsonpath={.metadata.labels.turnup\\.dev/balancer}";
+    assert_eq!(site.kubectl(&["get", "node", &joined, label]), "true");
+    site.kubectl(&["delete", "node", &dead]);
 }
 
 fn control_planes_are_replaced(site: &Site, numbers: &[usize]) {
@@ -169,6 +188,7 @@ fn cluster_replaced_hosts_come_back_by_themselves() {
     site.ok(&["validate"]);
     assert!(site.ok(&["up"]).err.contains("0 ran"));
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
+    a_worker_joins_without_the_load_balancer(&site);
     let hosts: Vec<String> = (0..COUNT).map(control_plane).collect();
     let who = Identity::of(&site, &hosts);
     let writer = Writer::start(&site);

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnup::artifacts::{Cache, Lock, NoProgress, ResolvedArtifacts};
-use turnup::bootstrap::{Group, user_data};
+use turnup::bootstrap::Group;
+use turnup::bootstrap::user_data::{self, ApiPlace, JoinParams};
 use turnup::cluster::Cluster;
 use turnup::cluster::user_data::{UserDataFormat, UserDataKind, UserDataPart};
 use turnup::config::{Settings, TreeSource};
@@ -77,7 +78,7 @@ fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
         let (labels, taints, kube_reserved) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         let role = Role::Worker;
         let group = Group { name, role, name_prefix, labels, taints, max_pods: None, kube_reserved };
-        let join = user_data::JoinParams { api_host: "10.0.0.1", token: "abcdef.0123456789abcdef", api_servers: None };
+        let join = JoinParams { api: ApiPlace::Host("10.0.0.1"), token: "abcdef.0123456789abcdef" };
         let text = user_data::render(&cluster, &artifacts, &facts, &group, join).unwrap();
         let file = out.join(format!("{}-system", group.name));
         fs_err::write(&file, text.as_bytes()).unwrap();
@@ -99,10 +100,15 @@ fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
         let kube_reserved = BTreeMap::new();
         let group = Group { name, role, name_prefix, labels, taints, max_pods: Some(30), kube_reserved };
         let facts = user_data::image_facts();
-        let filled =
-            user_data::JoinParams { api_host: "10.0.0.1", token: "abcdef.0123456789abcdef", api_servers: None };
-        for (end, join) in [("mark", user_data::JoinParams::PLACEHOLDERS), ("address", filled)] {
+        let token = "abcdef.0123456789abcdef";
+        for (end, join) in [
+            ("mark", JoinParams { api: ApiPlace::Host(user_data::API_HOST), token: user_data::JOIN_TOKEN }),
+            ("address", JoinParams { api: ApiPlace::Host("10.0.0.1"), token }),
+            ("servers", JoinParams { api: ApiPlace::Balancer(user_data::API_SERVERS), token }),
+        ] {
             let text = user_data::render(&cluster, &artifacts, &facts, &group, join).unwrap();
+            // As Terraform does it.
+            let text = text.replace(user_data::API_SERVERS, "cp-0=10.0.0.1:6443,cp-1=10.0.0.2:6443");
             let file = out.join(format!("{}-{end}", group.name));
             fs_err::write(&file, text.as_bytes()).unwrap();
             all.push(file);

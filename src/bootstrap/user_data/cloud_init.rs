@@ -3,6 +3,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize as _;
+use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -37,8 +39,15 @@ fn cloud_config(document: &UserDataDocument) -> Result<String> {
         // Last, so that everything that the user's parts install is there before.
         "runcmd": [["systemctl", "daemon-reload"], enable],
     });
-    let text = serde_json::to_string_pretty(&config).context("the cloud-config is no JSON")?;
-    Ok(format!("#cloud-config\n{}\n", escape(&text)))
+    Ok(format!("#cloud-config\n{}\n", escape(&in_lines(&config)?)))
+}
+
+/// One value a line, for people, and no indentation: Amazon takes few bytes.
+fn in_lines(config: &Value) -> Result<String> {
+    let mut bytes = Vec::new();
+    let mut lines = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(b""));
+    config.serialize(&mut lines).context("the cloud-config is no JSON")?;
+    String::from_utf8(bytes).context("the cloud-config is no text")
 }
 
 fn user(login: &Login) -> Value {

@@ -55,7 +55,7 @@ fn file(file_entry: &WriteFile) -> Result<Option<Value>> {
     let (mode, contents) = match file_entry.kind {
         WrittenKind::Packed(mode) => (mode, packed(&file_entry.bytes)?),
         // In plain: the placeholder in it may have to be replaced. What comes in its place is a
-        // host's name, which needs no escape in a URL.
+        // host's name or the line of all API servers, which need no escape in a URL.
         WrittenKind::Plain(mode) => (mode, json!({"source": format!("data:,{}", in_url(file_entry.text()?))})),
         WrittenKind::Unit => return Ok(None),
     };
@@ -69,6 +69,6 @@ fn unit(file_entry: &WriteFile) -> Result<Value> {
 /// Text in a `data:` URL (RFC 2397): what is not plain there is escaped. The placeholder's own
 /// letters are.
 fn in_url(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@:._-~".contains(&byte);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@:._-~=,".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

@@ -25,7 +25,7 @@ use crate::cluster::user_data::{UserDataFormat, UserDataKind, UserDataPart};
 use crate::document::Document as _;
 use crate::error::{Context as _, Error, Result};
 use crate::input;
-use crate::inventory::{Inventory, Role, ServerList};
+use crate::inventory::{BALANCER_HOST, Inventory, Role, ServerList};
 use crate::node::Facts;
 use crate::node::boot_config::{self, BootConfig, Expected, IdentityVolume, Placeholder};
 use crate::node::layout;
@@ -74,23 +74,66 @@ pub fn facts_of(cluster: &Cluster, node: &str) -> Result<Facts> {
 /// replaces this text by it. It stands in the document in plain, so that Terraform's `replace`
 /// finds it.
 pub const API_HOST: &str = Placeholder::Api.text();
+/// The same for all API servers, before which a host has a balancer of its own.
+pub const API_SERVERS: &str = boot_config::API_SERVERS;
 /// The same for the join token of the group.
 pub const JOIN_TOKEN: &str = Placeholder::Token.text();
 
 /// What the hosts of a group are told and the text of their user data need not know yet.
 #[derive(Clone, Copy)]
 pub struct JoinParams<'a> {
-    /// Where they reach the API server, or [`API_HOST`].
-    pub api_host: &'a str,
+    /// Where they reach the API server.
+    pub api: ApiPlace<'a>,
     /// The group's token, or [`JOIN_TOKEN`]; not used where hosts have none.
     pub token: &'a str,
-    /// The API servers that a balancer of their own leads to, where they have one.
-    pub api_servers: Option<&'a ServerList>,
+}
+
+/// Where hosts reach the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiPlace<'a> {
+    /// At this host, or [`API_HOST`].
+    Host(&'a str),
+    /// By a balancer of their own, which leads to the servers of this line
+    /// ([`ServerList::line`]), or those that [`API_SERVERS`] stands for.
+    Balancer(&'a str),
+}
+
+impl ApiPlace<'_> {
+    /// The host of it in kubeconfigs.
+    const fn host(self) -> &'static str {
+        match self {
+            Self::Host(_) => API_HOST,
+            Self::Balancer(_) => BALANCER_HOST,
+        }
+    }
+
+    /// The balancer of a host, whose servers are told in a file of their own.
+    fn balancer(self) -> Option<ServerList> {
+        matches!(self, Self::Balancer(_)).then(ServerList::of_node_without_servers)
+    }
+
+    fn write_file(self) -> WriteFile {
+        match self {
+            Self::Host(host) => WriteFile::plain("the host of the API", boot_config::API_FILE, 0o644, line(host)),
+            Self::Balancer(servers) => {
+                WriteFile::plain("the API servers", boot_config::API_SERVERS_FILE, 0o644, line(servers))
+            }
+        }
+    }
 }
 
 impl JoinParams<'static> {
-    /// Terraform fills both in.
-    pub const PLACEHOLDERS: Self = Self { api_host: API_HOST, token: JOIN_TOKEN, api_servers: None };
+    /// What makes the hosts fills both in. Several API servers are told one by one: each host has a
+    /// balancer of its own before them.
+    fn placeholders(cluster: &Cluster) -> Self {
+        let several = cluster.settings.control_planes > 1;
+        let api = if several { ApiPlace::Balancer(API_SERVERS) } else { ApiPlace::Host(API_HOST) };
+        Self { api, token: JOIN_TOKEN }
+    }
+}
+
+fn line(text: &str) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(format!("{text}\n").into_bytes())
 }
 
 /// The user data of a group's hosts. `facts` are what their image is.
@@ -140,7 +183,7 @@ fn render_with(
     authority: &str,
 ) -> Result<GroupUserData> {
     let settings = &cluster.settings.user_data;
-    let mut boot = boot_of(cluster, artifacts, facts, group, authority, join.api_servers)?;
+    let mut boot = boot_of(cluster, artifacts, facts, group, authority, join.api)?;
     let login = Login { user: cluster.settings.access.user.clone(), keys: cluster.authorized_keys()? };
     let parts = parts(cluster, group)?;
     let template = template_id::set(cluster, &mut boot, (&login.user, &login.keys), &parts)?;
@@ -177,10 +220,9 @@ fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Re
         let text = template::render(&cluster.source, &format!("templates/bootstrap/{name}"), &context)?;
         Ok(Zeroizing::new(text.into_bytes()))
     };
-    let line = |text: &str| Zeroizing::new(format!("{text}\n").into_bytes());
     let mut write_files = vec![
         WriteFile::packed("the node config", boot_config::FILE, 0o600, boot),
-        WriteFile::plain("the host of the API", boot_config::API_FILE, 0o644, line(join.api_host)),
+        join.api.write_file(),
         WriteFile::packed("the script that fetches turnup", boot_config::FETCH_FILE, 0o700, script("fetch-turnup.sh")?),
         WriteFile::packed(
             "the script that installs packages",
@@ -211,7 +253,7 @@ fn boot_of(
     facts: &Facts,
     group: &Group,
     authority: &str,
-    api_servers: Option<&ServerList>,
+    api: ApiPlace<'_>,
 ) -> Result<BootConfig> {
     let marked = with_placeholders(facts);
     let target = NodeTarget { blobs: blobs_of(cluster), ..NodeTarget::of_group(group) };
@@ -226,16 +268,16 @@ fn boot_of(
         facts: &marked,
         has_workers: true,
         api_here: None,
-        api_servers: api_servers.cloned(),
+        api_servers: api.balancer(),
         assets,
         neighbors: Neighbors::default(),
-        api_host: API_HOST.to_owned(),
+        api_host: api.host().to_owned(),
         approver,
     };
     let (node_config, bootstrap_kubeconfig) = if group.role == Role::Worker {
         runtime::require_no_credentials(cluster, &group.name)?;
-        let port = api_servers.map_or(cluster.settings.api_port, |list| list.port);
-        let server = format!("https://{API_HOST}:{port}");
+        let port = api.balancer().map_or(cluster.settings.api_port, |list| list.port);
+        let server = format!("https://{}:{port}", api.host());
         (builder.worker(authority)?, Some(bootstrap_kubeconfig(cluster, group, &server, authority)?))
     } else {
         (builder.machine()?, None)
@@ -335,9 +377,9 @@ fn require_kind(part: &UserDataPart, bytes: &[u8], form: UserDataFormat) -> Resu
     }
 }
 
-/// The longest DNS name, and the length of a token or of what names a volume: what may come in the
-/// place of [`API_HOST`] and [`JOIN_TOKEN`] or the volume.
-const LONGEST_PARAMS: usize = 253 + 256;
+/// Five API servers with the longest names, which is more than a DNS name, and the length of a
+/// token or of what names a volume: what may come in the place of their placeholders.
+const LONGEST_PARAMS: usize = 5 * (63 + "=255.255.255.255:65535,".len()) + 256;
 
 fn require_size(target: Target, group: &Group, document: &UserDataDocument, size: usize) -> Result<()> {
     let Some(limit) = target.user_data_limit() else { return Ok(()) };

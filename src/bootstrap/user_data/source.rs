@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::phase::Cx;
 
 use super::super::groups::groups;
-use super::{boot_of, machine_facts};
+use super::{JoinParams, boot_of, machine_facts};
 
 /// An error that names the files which are not there.
 pub(super) fn require_all(cluster: &Cluster, artifacts: &ResolvedArtifacts, cx: &Cx) -> Result<()> {
@@ -51,7 +51,8 @@ pub(super) fn require_all(cluster: &Cluster, artifacts: &ResolvedArtifacts, cx: 
 fn find_wanted(cluster: &Cluster, artifacts: &ResolvedArtifacts) -> Result<BTreeMap<String, String>> {
     let mut wanted = BTreeMap::from([(cluster.version().to_owned(), "turnup".to_owned())]);
     for group in groups(cluster)? {
-        let node_config = boot_of(cluster, artifacts, &machine_facts(cluster)?, &group, "", None)?.node_config;
+        let api = JoinParams::placeholders(cluster).api;
+        let node_config = boot_of(cluster, artifacts, &machine_facts(cluster)?, &group, "", api)?.node_config;
         wanted
             .extend(node_config.artifacts().map(|sha256| (sha256.to_owned(), node_config.name_of(sha256).to_owned())));
     }

@@ -75,7 +75,7 @@ fn write(cluster: &Cluster, group: &Group, made: &GroupUserData) -> Result<()> {
 /// With this authority, from what is there or expected of everything else.
 fn render_expected(cluster: &Cluster, group: &Group, authority: &str) -> Result<GroupUserData> {
     let artifacts = expected_artifacts(cluster)?;
-    render_with(cluster, &artifacts, &machine_facts(cluster)?, group, JoinParams::PLACEHOLDERS, authority)
+    render_with(cluster, &artifacts, &machine_facts(cluster)?, group, JoinParams::placeholders(cluster), authority)
 }
 
 /// Whether the hosts of the group join with a token.
@@ -195,7 +195,8 @@ impl Action for UserData {
         let cluster = &self.0;
         let artifacts = expected_artifacts(cluster)?;
         for group in groups(cluster)? {
-            let made = render_group(cluster, &artifacts, &machine_facts(cluster)?, &group, JoinParams::PLACEHOLDERS)?;
+            let made =
+                render_group(cluster, &artifacts, &machine_facts(cluster)?, &group, JoinParams::placeholders(cluster))?;
             write(cluster, &group, &made)?;
             if has_token(cluster, &group)? {
                 self.ensure_token(&group, cx)?;

@@ -61,7 +61,7 @@ fn add_part(cluster: &mut Cluster, name: &str, kind: UserDataKind, text: &str) {
 fn render_for(cluster: &Cluster, group: &Group) -> Result<String> {
     let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
     let artifacts = ResolvedArtifacts::expected(&selection, &cluster.settings.sources, None, None);
-    render(cluster, &artifacts, &image_facts(), group, JoinParams::PLACEHOLDERS).map(|text| text.to_string())
+    render(cluster, &artifacts, &image_facts(), group, JoinParams::placeholders(cluster)).map(|text| text.to_string())
 }
 
 fn unpack(text: &str) -> String {
@@ -257,7 +257,7 @@ fn no_user_data_has_a_secret_but_a_workers_own_token_where_it_is_filled_in() {
                     None,
                     None,
                 );
-                let join = JoinParams { api_host: API_HOST, token, api_servers: None };
+                let join = JoinParams { api: ApiPlace::Host(API_HOST), token };
                 let document = render(&cluster, &artifacts, &image_facts(), group, join).unwrap();
                 let mut all = document.to_string() + &files_of(form, &document).into_values().collect::<String>();
                 all += &all.replace("\\n", "\n");
@@ -273,27 +273,44 @@ fn no_user_data_has_a_secret_but_a_workers_own_token_where_it_is_filled_in() {
 
 #[test]
 fn a_host_of_several_api_servers_reaches_them_by_its_own_balancer() {
+    for form in [UserDataFormat::CloudInit, UserDataFormat::Ignition] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut cluster = cluster(dir.path(), form);
+        cluster.settings.user_data.artifacts_url = "https://example.com/a".into();
+        cluster.settings.control_planes = 3;
+        let text = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
+        assert_eq!(text.matches(API_SERVERS).count(), 1, "in plain, where what makes the hosts finds it");
+        let files = files_of(form, &text);
+        assert_eq!(files[boot_config::API_SERVERS_FILE], format!("{API_SERVERS}\n"));
+        let whole = format!("{text}{files:?}");
+        assert!(!files.contains_key(boot_config::API_FILE) && !whole.contains(API_HOST), "it needs no other place");
+        let boot: BootConfig = document::parse(boot_config::FILE, &files[boot_config::FILE]).unwrap();
+        assert!(boot.bootstrap_kubeconfig.unwrap().contains("https://127.0.0.1:3992"));
+        let kubelet = boot.node_config.units.iter().find(|unit| unit.name == "kubelet.service").unwrap();
+        assert!(kubelet.text.contains("turnup.dev/balancer=true"), "{}", kubelet.text);
+        let units: Vec<&str> = boot.node_config.units.iter().map(|unit| unit.name.as_str()).collect();
+        let at = |name: &str| units.iter().position(|unit| *unit == name);
+        assert!(
+            at("turnup-balancer.service") < at("kubelet.service") && at("turnup-balancer.service").is_some(),
+            "{units:?}"
+        );
+        let file = boot.node_config.files.iter().find(|file| file.path == layout::API_SERVERS).unwrap();
+        let open = document::render(layout::API_SERVERS, &ServerList::of_node_without_servers()).unwrap();
+        assert_eq!(file.content, Content::Text(open));
+    }
+}
+
+#[test]
+fn a_machine_that_turnup_does_not_make_is_told_of_the_servers_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let cluster = cluster(dir.path(), UserDataFormat::Ignition);
     let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
     let artifacts = ResolvedArtifacts::expected(&selection, &cluster.settings.sources, None, None);
-    let own = "127.0.0.1:3992".parse().unwrap();
-    let hosts = [("m1", [192, 0, 2, 1]), ("m2", [192, 0, 2, 2])];
-    let list = ServerList::new(own, hosts.into_iter().map(|(name, address)| (name.into(), address.into())), 6443);
-    let join = JoinParams { api_host: "127.0.0.1", token: "abcdef.0123456789abcdef", api_servers: Some(&list) };
+    let servers = "m1=192.0.2.1:6443,m2=192.0.2.2:6443";
+    let join = JoinParams { api: ApiPlace::Balancer(servers), token: "abcdef.0123456789abcdef" };
     let document = render(&cluster, &artifacts, &image_facts(), &group("pool", Role::Worker), join).unwrap();
     let files = files_of(UserDataFormat::Ignition, &document);
-    assert_eq!(files[boot_config::API_FILE], "127.0.0.1\n");
-    let boot: BootConfig = serde_json::from_str(&files[boot_config::FILE]).unwrap();
-    assert!(boot.bootstrap_kubeconfig.unwrap().contains(&format!("https://{API_HOST}:3992")));
-    let units: Vec<&str> = boot.node_config.units.iter().map(|unit| unit.name.as_str()).collect();
-    let at = |name: &str| units.iter().position(|unit| *unit == name);
-    assert!(
-        at("turnup-balancer.service") < at("kubelet.service") && at("turnup-balancer.service").is_some(),
-        "{units:?}"
-    );
-    let file = boot.node_config.files.iter().find(|file| file.path == layout::API_SERVERS).unwrap();
-    assert_eq!(file.content, Content::Text(document::render(layout::API_SERVERS, &list).unwrap()));
+    assert_eq!(files[boot_config::API_SERVERS_FILE], format!("{servers}\n"));
 }
 
 #[test]
@@ -364,8 +381,11 @@ fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
     }
     cluster.settings.user_data.parts.clear();
     cluster.settings.target = Target::of("aws");
-    let size = render_for(&cluster, &workers).unwrap().len();
-    assert!(size < 13_600, "{size} bytes with no parts leave no room for those of people");
+    for control_planes in [1, 3] {
+        cluster.settings.control_planes = control_planes;
+        let size = render_for(&cluster, &workers).unwrap().len();
+        assert!(size < 13_600, "{size} bytes with no parts leave no room for those of people");
+    }
 }
 
 proptest! {
@@ -471,5 +491,13 @@ fn a_host_gets_turnup_by_whatever_it_has_and_no_server_fills_its_disk() {
 
 /// What a host of this group of workers is told, before its template has an id.
 pub(in crate::bootstrap) fn boot_of_worker(cluster: &Cluster, artifacts: &ResolvedArtifacts, name: &str) -> BootConfig {
-    boot_of(cluster, artifacts, &image_facts(), &group(name, Role::Worker), "authority", None).unwrap()
+    boot_of(
+        cluster,
+        artifacts,
+        &image_facts(),
+        &group(name, Role::Worker),
+        "authority",
+        JoinParams::placeholders(cluster).api,
+    )
+    .unwrap()
 }

@@ -11,7 +11,7 @@ locals {
   first_inner = aws_network_interface.control_plane[local.first].private_ip
   # A public name leads to public addresses, and a host that comes to one is a stranger to the security groups: one control-plane host that is
   # alone is named to nodes by its inner address.
-  by_name    = var.cluster.api.exposure == "dns" && (var.cluster.dns.private || length(var.cluster.control_plane) > 1)
+  by_name    = var.cluster.api.exposure == "dns" && (var.cluster.dns.private || local.several)
   public_ips = { for name, association in aws_eip_association.control_plane : name => association.public_ip }
 
   # For clients, and for nodes.
@@ -25,6 +25,12 @@ locals {
     local.by_name ? var.cluster.api.host :
     local.inner_balanced ? aws_lb.api["inner"].dns_name : local.first_inner
   )
+
+  # Several API servers have a balancer on each node before them, which needs nothing of this file. What leads to all of them inside of the
+  # network is for clients there, and for nodes that were made before nodes had a balancer; one host's address leads to one.
+  several         = length(var.cluster.control_plane) > 1
+  has_inner_place = !local.several || local.by_name || local.inner_balanced
+  api_servers     = join(",", [for host in sort(keys(var.cluster.control_plane)) : "${host}=${aws_network_interface.control_plane[host].private_ip}:${local.api_port}"])
 
   balancers = merge(
     local.outer_balanced ? { "outer" = { name = local.aws.names.load_balancer, role = "api", subnets = local.door_subnets } } : {},

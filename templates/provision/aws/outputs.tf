@@ -6,7 +6,11 @@ output "inventory" {
     schema  = "turnup.provision/1"
     cluster = local.name
     target  = "aws"
-    api     = { host = local.api_host, port = local.api_port, internal_host = local.api_inner }
+    api = merge(
+      { host = local.api_host, port = local.api_port },
+      local.has_inner_place ? { internal_host = local.api_inner } : {},
+      local.several ? { node_balancer = true } : {},
+    )
     hosts = [
       for name, host in var.cluster.control_plane : merge(
         {

@@ -16,7 +16,7 @@ locals {
   api_cidrs  = var.cluster.api.external ? var.cluster.api.allowed_cidrs : [local.vpc_cidr]
   ssh_port   = var.cluster.ssh.port
   api_port   = var.cluster.api.port
-  # Where a control-plane host tells its load balancers whether its API server is ready.
+  # Where a control-plane host tells balancers whether its API server is ready.
   health_port = var.cluster.api.health_port
 
   # to: a group. from: groups. ports: the first and the last.
@@ -32,6 +32,9 @@ locals {
     },
     var.cluster.ipv6 ? {
       "icmpv6" = { to = ["control-plane", "node"], from = ["control-plane", "node"], protocol = "icmpv6", ports = [-1, -1], why = "Path MTU and reachability among hosts" }
+    } : {},
+    local.several ? {
+      "health" = { to = ["control-plane"], from = ["control-plane", "node"], protocol = "tcp", ports = [local.health_port, local.health_port], why = "Health of the API servers for the balancers of nodes" }
     } : {},
     local.outer_balanced ? {
       "api-from-balancer"    = { to = ["control-plane"], from = ["api"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for its load balancer" }

@@ -5,7 +5,11 @@ locals {
   # user data.
   bare_user_data = length(var.cluster.ssh.authorized_keys) == 0 ? "" : "#cloud-config\n${jsonencode({ ssh_authorized_keys = var.cluster.ssh.authorized_keys })}\n"
   told           = nonsensitive(keys(var.user_data))
-  open_user_data = { for name in concat(["control-plane"], keys(var.cluster.groups)) : name => sensitive(contains(local.told, name) ? replace(var.user_data[name], "@turnup:api@", local.api_inner) : local.bare_user_data) }
+  open_user_data = {
+    for name in concat(["control-plane"], keys(var.cluster.groups)) : name => sensitive(
+      contains(local.told, name) ? replace(replace(var.user_data[name], "@turnup:api@", local.api_inner), "@turnup:api-servers@", local.api_servers) : local.bare_user_data
+    )
+  }
   plain_user_data = merge(
     { for name, text in local.open_user_data : name => replace(text, "@turnup:token@", lookup(var.join_tokens, name, "")) if name != "control-plane" },
     # No group's name has a slash. Each of these hosts knows the volume that has what it is.

@@ -20,7 +20,7 @@ variable "cluster" {
       external               = bool                   # whether it can be reached from outside the VPC
       allowed_cidrs          = list(string)           # who may, besides the cluster itself
       static_address         = string                 # allocation (eipalloc-…) of an elastic address; empty: make one
-      internal_load_balancer = bool                   # a second, inner one for the nodes
+      internal_load_balancer = bool                   # a second, inner one, for clients in the network
     })
     ssh = object({
       user                 = string       # the image's: admin for Debian
@@ -146,7 +146,7 @@ locals {
 
 # Apart from all others: Terraform shows nothing of it.
 variable "user_data" {
-  description = "What hosts are told at their first boot, as plain text: of each group by its name, of the control plane by control-plane. @turnup:api@ stands in it for the API server's host, @turnup:token@ for the group's join token."
+  description = "What hosts are told at their first boot, as plain text: of each group by its name, of the control plane by control-plane. @turnup:api@ stands in it for the API server's host, @turnup:api-servers@ for all API servers, @turnup:token@ for the group's join token."
   type        = map(string)
   default     = {}
   sensitive   = true

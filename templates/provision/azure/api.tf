@@ -21,23 +21,29 @@ locals {
   )
   # Azure's inner balancer answers no host that stands behind it: a control-plane host that is alone is named itself.
   # So it is behind a public name, which leads to its public address: a host that comes to that is a stranger to the security group.
-  alone = length(var.cluster.control_plane) == 1
+  alone   = length(var.cluster.control_plane) == 1
+  by_name = var.cluster.api.exposure == "dns" && (var.cluster.dns.private || !local.alone)
   api_inner = (
-    var.cluster.api.exposure == "dns" && (var.cluster.dns.private || !local.alone) ? local.api_name :
+    local.by_name ? local.api_name :
     local.alone ? local.first_inner :
     local.inner_balanced ? local.azure.master_private_ip : local.first_inner
   )
 
+  # Several API servers have a balancer on each node before them, which needs nothing of this file. What leads to all of them inside of the
+  # network is for clients there, and for nodes that were made before nodes had a balancer; one host's address leads to one.
+  has_inner_place = local.alone || local.by_name || local.inner_balanced
+  api_servers     = join(",", [for host in sort(keys(var.cluster.control_plane)) : "${host}=${local.addresses[host]}:${var.cluster.api.port}"])
+
   # What hosts are told, and which of them are told anything.
-  user_data = {
-    for who, text in var.user_data : who =>
-    replace(replace(text, "@turnup:api@", local.api_inner), "@turnup:token@", lookup(var.join_tokens, who, ""))
+  open_user_data = {
+    for who, text in var.user_data : who => replace(replace(text, "@turnup:api@", local.api_inner), "@turnup:api-servers@", local.api_servers)
   }
-  told = nonsensitive(keys(var.user_data))
+  user_data = { for who, text in local.open_user_data : who => replace(text, "@turnup:token@", lookup(var.join_tokens, who, "")) }
+  told      = nonsensitive(keys(var.user_data))
   # Each of these hosts knows the volume that has what it is.
   control_plane_user_data = {
     for host, one in var.cluster.control_plane : host => replace(
-      local.user_data["control-plane"], "@turnup:volume@",
+      local.open_user_data["control-plane"], "@turnup:volume@",
       "${azurerm_managed_disk.etcd["main-${one.member}"].id} ${azurerm_managed_disk.etcd["main-${one.member}"].name}"
     ) if contains(local.told, "control-plane")
   }

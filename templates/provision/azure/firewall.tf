@@ -59,8 +59,10 @@ locals {
       }
     },
     {
+      # Balancers of nodes ask several control-plane hosts whether they are ready.
       api-from-hosts = {
-        priority = 140, protocol = "Tcp", ports = [var.cluster.api.port], from = { roles = local.every_host }, to = local.only_cp
+        priority = 140, protocol = "Tcp", ports = concat([var.cluster.api.port], local.alone ? [] : [var.cluster.api.health_port])
+        from     = { roles = local.every_host }, to = local.only_cp
       }
       # Clients and peers of etcd.
       etcd = {

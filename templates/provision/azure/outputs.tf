@@ -6,7 +6,11 @@ output "inventory" {
     schema  = "turnup.provision/1"
     cluster = var.cluster.name
     target  = "azure"
-    api     = { host = local.api_host, port = var.cluster.api.port, internal_host = local.api_inner }
+    api = merge(
+      { host = local.api_host, port = var.cluster.api.port },
+      local.has_inner_place ? { internal_host = local.api_inner } : {},
+      local.alone ? {} : { node_balancer = true },
+    )
     hosts = [
       for name, host in var.cluster.control_plane : merge(
         {

@@ -22,15 +22,24 @@ locals {
   # The reserved address and not the rule's: the rule waits for the control-plane hosts, which are told this address.
   # A public name leads to public addresses, and what comes to those has a public source, which the firewall need not let in: where one inner
   # address is the whole control plane, nodes take that.
+  by_name = var.cluster.api.exposure == "dns" && (var.cluster.dns.private || local.several)
   api_inner = (
-    var.cluster.api.exposure == "dns" && (var.cluster.dns.private || length(var.cluster.control_plane) > 1) ? var.cluster.api.host :
+    local.by_name ? var.cluster.api.host :
     local.inner_balanced ? google_compute_address.api_inner[0].address : local.first_inner
   )
 
+  # Several API servers have a balancer on each node before them, which needs nothing of this file. What leads to all of them inside of the
+  # network is for clients there, and for nodes that were made before nodes had a balancer; one host's address leads to one.
+  several         = length(var.cluster.control_plane) > 1
+  has_inner_place = !local.several || local.by_name || local.inner_balanced
+  api_servers     = join(",", [for host in sort(keys(var.cluster.control_plane)) : "${host}=${google_compute_address.control_plane[host].address}:${var.cluster.api.port}"])
+
   # What hosts are told, and which of them are told anything.
-  open_user_data = { for who, text in var.user_data : who => replace(text, "@turnup:api@", local.api_inner) }
-  user_data      = { for who, text in local.open_user_data : who => replace(text, "@turnup:token@", lookup(var.join_tokens, who, "")) if who != "control-plane" }
-  told           = nonsensitive(keys(var.user_data))
+  open_user_data = {
+    for who, text in var.user_data : who => replace(replace(text, "@turnup:api@", local.api_inner), "@turnup:api-servers@", local.api_servers)
+  }
+  user_data = { for who, text in local.open_user_data : who => replace(text, "@turnup:token@", lookup(var.join_tokens, who, "")) if who != "control-plane" }
+  told      = nonsensitive(keys(var.user_data))
   # Each of these hosts knows the volume that has what it is.
   control_plane_user_data = {
     for host, one in var.cluster.control_plane : host => replace(

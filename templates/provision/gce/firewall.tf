@@ -106,9 +106,10 @@ resource "google_compute_firewall" "api_from_nodes" {
   source_tags = local.host_tags
   target_tags = [local.control_plane_tag]
 
+  # Balancers of nodes ask several control-plane hosts whether they are ready.
   allow {
     protocol = "tcp"
-    ports    = [var.cluster.api.port]
+    ports    = local.several ? [var.cluster.api.port, var.cluster.api.health_port] : [var.cluster.api.port]
   }
 }
 

@@ -134,7 +134,7 @@ locals {
 
 # Apart from all others: Terraform shows nothing of it.
 variable "user_data" {
-  description = "What hosts are told at their first boot, as plain text: of each group by its name, of the control plane by control-plane. @turnup:api@ stands in it for the API server's host, @turnup:token@ for the group's join token."
+  description = "What hosts are told at their first boot, as plain text: of each group by its name, of the control plane by control-plane. @turnup:api@ stands in it for the API server's host, @turnup:api-servers@ for all API servers, @turnup:token@ for the group's join token."
   type        = map(string)
   default     = {}
   sensitive   = true
