@@ -17,15 +17,11 @@ use zeroize::Zeroizing;
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::node::NodeConfig;
+use crate::node::layout::{ETCD_CA, FRONT_PROXY_CA};
 use crate::node::node_config::Content;
 
 use super::component::CONTROLLER_MANAGER;
 use super::pki::{Authority, BACK_DATE, Leaf, hosts_of, sign};
-
-/// Where the other authorities lie for this, beside the cluster's, with which the controller
-/// manager signs.
-pub(super) const ETCD_CA: &str = "/etc/kubernetes/pki/etcd-ca";
-pub(super) const FRONT_PROXY_CA: &str = "/etc/kubernetes/pki/front-proxy-ca";
 
 /// Which certificates are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,7 +34,6 @@ use super::etcd_members::Members;
 use super::firewall::Neighbors;
 use super::groups;
 use super::healthcheck;
-use super::host_certificates::{ETCD_CA, FRONT_PROXY_CA};
 use super::keyset::{self, KeysetName};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::Agents;
@@ -322,7 +321,8 @@ impl NodeConfigs<'_> {
         if !self.cluster.settings.pki.renew_on_hosts {
             return Ok(());
         }
-        for (place, name) in [(ETCD_CA, KeysetName::EtcdCa), (FRONT_PROXY_CA, KeysetName::FrontProxyCa)] {
+        for (place, name) in [(layout::ETCD_CA, KeysetName::EtcdCa), (layout::FRONT_PROXY_CA, KeysetName::FrontProxyCa)]
+        {
             let signer = files.pki.primary(name)?;
             // One whose key is kept elsewhere signs nothing here.
             if files.pki.has_key(&signer)? {
@@ -440,7 +440,7 @@ impl NodeConfigs<'_> {
         }
         if groups::has_node_groups(self.cluster)? {
             let name = csr_approver::NAME;
-            let [certificate, key] = ["crt", "key"].map(|ending| format!("{}.{ending}", csr_approver::CLIENT_FILES));
+            let [certificate, key] = ["crt", "key"].map(|ending| format!("{}.{ending}", layout::CSR_APPROVER_CLIENT));
             files.public(&certificate, &format!("{name}.crt"))?;
             files.key(&key, &format!("{name}.key"), 0)?;
             let identity = Identity::Files { certificate: &certificate, key: &key };

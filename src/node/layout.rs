@@ -44,6 +44,13 @@ pub(crate) const MANIFESTS: &str = "/etc/kubernetes/manifests";
 pub(crate) const PKI: &str = "/etc/kubernetes/pki";
 /// The certificate of the cluster's CA.
 pub(crate) const CA: &str = "/etc/kubernetes/pki/ca.crt";
+/// Two authorities with which a control-plane host signs its certificates, without their endings;
+/// the cluster's is the controller manager's.
+pub(crate) const ETCD_CA: &str = "/etc/kubernetes/pki/etcd-ca";
+/// See [`ETCD_CA`].
+pub(crate) const FRONT_PROXY_CA: &str = "/etc/kubernetes/pki/front-proxy-ca";
+/// The certificate and key of the CSR approver, without their endings.
+pub(crate) const CSR_APPROVER_CLIENT: &str = "/etc/kubernetes/csr-approver/client";
 /// The certificate with which kubelet serves.
 pub(crate) const KUBELET_CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 /// Its key.

@@ -42,8 +42,6 @@ use view::View;
 
 /// The name of the approver's certificate, and of its kubeconfig on control-plane hosts.
 pub(super) const NAME: &str = "csr-approver";
-/// Where its certificate and key lie on control-plane hosts, without their endings.
-pub(super) const CLIENT_FILES: &str = "/etc/kubernetes/csr-approver/client";
 /// Who it is to the API; `access.yaml` says what it may.
 pub(super) const USER: &str = "turnup:csr-approver";
 /// The program by which it talks, among turnup's own on the host.

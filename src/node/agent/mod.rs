@@ -44,7 +44,7 @@ use super::up::{self, Delivery, Trigger};
 use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
 use etcd_care::{Care, EtcdCare};
 use metrics::{Counts, Metrics};
-use renewal::Renewal;
+use renewal::CertificateRenewal;
 use retire::Retirement;
 use status::{FILE, HostState, StatusFile, one_line};
 
@@ -115,7 +115,7 @@ struct ThisHost {
     digests: Digests,
     etcd: EtcdCare,
     /// Where it is wanted.
-    renewal: Option<Renewal>,
+    renewal: Option<CertificateRenewal>,
     turn: Option<fs_err::File>,
     node_config: Option<NodeConfig>,
     /// Its member of etcd, while the last look found data of it.
@@ -128,7 +128,7 @@ impl ThisHost {
         Self {
             digests: Digests::default(),
             etcd: EtcdCare::new(defragment_every),
-            renewal: renew.map(Renewal::new),
+            renewal: renew.map(CertificateRenewal::new),
             turn: None,
             node_config: None,
             member: None,

@@ -19,12 +19,12 @@ const INTERVAL: Duration = Duration::from_hours(1);
 pub(crate) type RenewCertificates = fn(&NodeConfig) -> Result<BTreeMap<String, String>>;
 
 /// When certificates were looked at last.
-pub(super) struct Renewal {
+pub(super) struct CertificateRenewal {
     renew: RenewCertificates,
     looked: Option<Instant>,
 }
 
-impl Renewal {
+impl CertificateRenewal {
     pub(super) const fn new(renew: RenewCertificates) -> Self {
         Self { renew, looked: None }
     }
