@@ -1,6 +1,5 @@
 //! Certificates of a control-plane host that the host renews itself, on a real one: components take
 //! them with no restart, nothing is drift for the host, and the next run of turnup replaces them.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::{Duration, Instant};
 
