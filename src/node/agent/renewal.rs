@@ -36,11 +36,11 @@ impl CertificateRenewal {
             return None;
         }
         self.looked = Some(Instant::now());
-        Some(renew(node_config, self.renew, &mut std::io::sink()))
+        Some(apply(node_config, self.renew, &mut std::io::sink()))
     }
 }
 
-fn renew(node_config: &NodeConfig, renew: RenewCertificates, out: &mut dyn Write) -> Result<Vec<String>> {
+fn apply(node_config: &NodeConfig, renew: RenewCertificates, out: &mut dyn Write) -> Result<Vec<String>> {
     let mut texts = renew(node_config)?;
     if texts.is_empty() {
         return Ok(Vec::new());
@@ -61,7 +61,7 @@ fn renew(node_config: &NodeConfig, renew: RenewCertificates, out: &mut dyn Write
 /// # Errors
 /// That no node config was applied here, that something else of turnup's works on the host or did
 /// not come to its end, or that a certificate cannot be renewed.
-pub(crate) fn renew_now(scope: RenewCertificates, out: &mut dyn Write) -> Result<Vec<String>> {
+pub(crate) fn renew_now(renew: RenewCertificates, out: &mut dyn Write) -> Result<Vec<String>> {
     let _turn = up::take_turn()?;
     if up::is_unfinished() {
         return Err(
@@ -70,5 +70,5 @@ pub(crate) fn renew_now(scope: RenewCertificates, out: &mut dyn Write) -> Result
     }
     let node_config = NodeConfig::read_applied()?
         .ok_or_else(|| Error::precondition("no node config was applied to this host").hint("turnup up"))?;
-    renew(&node_config, scope, out)
+    apply(&node_config, renew, out)
 }
