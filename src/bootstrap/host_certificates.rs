@@ -10,7 +10,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use rcgen::{KeyPair, PublicKeyData as _};
-use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 use zeroize::Zeroizing;
 
@@ -21,7 +20,7 @@ use crate::node::layout::{ETCD_CA, FRONT_PROXY_CA};
 use crate::node::node_config::Content;
 
 use super::component::CONTROLLER_MANAGER;
-use super::pki::{Authority, BACK_DATE, Leaf, hosts_of, sign};
+use super::pki::{Authority, BACK_DATE, Leaf, der_of, hosts_of, share_of, sign};
 
 /// Which certificates are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +67,7 @@ fn renew_with(
     for file in &node_config.files {
         let (Some(stem), Content::Text(text)) = (file.path.strip_suffix(".crt"), &file.content) else { continue };
         let key = format!("{stem}.key");
-        let Some(der) = parse(text).filter(|_| has_key(&key)) else { continue };
+        let Some(der) = der_of(text.as_bytes()).filter(|_| has_key(&key)) else { continue };
         let certificate = X509Certificate::from_der(&der).context(format!("{} is damaged", file.path))?.1;
         let share = format!("{} {}", node_config.node, file.path);
         if certificate.is_ca() || scope == RenewalScope::Due && !is_due(&certificate, &share) {
@@ -86,12 +85,8 @@ fn renew_with(
     Ok(renewed)
 }
 
-fn parse(pem: &str) -> Option<Vec<u8>> {
-    x509_parser::pem::parse_x509_pem(pem.as_bytes()).ok().map(|(_, pem)| pem.contents)
-}
-
 fn has_signed(signer: &Signer, certificate: &X509Certificate<'_>) -> bool {
-    let Some(der) = parse(&signer.certificate) else { return false };
+    let Some(der) = der_of(signer.certificate.as_bytes()) else { return false };
     X509Certificate::from_der(&der)
         .is_ok_and(|(_, authority)| certificate.verify_signature(Some(authority.public_key())).is_ok())
 }
@@ -106,10 +101,9 @@ fn life_of(certificate: &X509Certificate<'_>) -> Duration {
 /// Between 7/30 of its life, a third less a tenth, where every run of turnup finds it due, and a
 /// tenth. The share follows from the names of host and file: hosts do not renew all on one day.
 fn is_due(certificate: &X509Certificate<'_>, share: &str) -> bool {
-    let share = Sha256::digest(share).iter().take(4).fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
     let life = life_of(certificate);
     let (latest, least) = (life.mul_f64(7.0 / 30.0), life / 10);
-    let limit = least + latest.saturating_sub(least).mul_f64(1.0 - f64::from(share) / f64::from(u32::MAX));
+    let limit = least + latest.saturating_sub(least).mul_f64(1.0 - share_of(share));
     let rest = certificate.validity().time_to_expiration().unwrap_or_default();
     rest.unsigned_abs() <= limit
 }
@@ -195,7 +189,7 @@ mod tests {
         assert_eq!(host.renew(RenewalScope::Due), BTreeMap::new(), "it is young");
         let renewed = host.renew(RenewalScope::All);
         assert_eq!(renewed.keys().collect::<Vec<_>>(), [PATH]);
-        let (before, after) = (parse(host.text()).unwrap(), parse(&renewed[PATH]).unwrap());
+        let (before, after) = (der_of(host.text().as_bytes()).unwrap(), der_of(renewed[PATH].as_bytes()).unwrap());
         let [before, after] = [&before, &after].map(|der| X509Certificate::from_der(der).unwrap().1);
         assert!(has_signed(&host.signer, &after));
         assert_eq!(before.subject(), after.subject());
@@ -214,7 +208,7 @@ mod tests {
     #[test]
     fn what_is_due_here_is_due_for_a_run_of_turnup_as_well() {
         let host = host_with(&leaf(YEAR));
-        let der = parse(host.text()).unwrap();
+        let der = der_of(host.text().as_bytes()).unwrap();
         let hour = Duration::from_hours(1);
         let latest = YEAR.mul_f64(7.0 / 30.0);
         let (_, mut certificate) = X509Certificate::from_der(&der).unwrap();

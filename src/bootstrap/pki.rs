@@ -293,7 +293,7 @@ impl<'a> Pki<'a> {
 
     pub(super) fn certificate(&self, file: &str) -> Result<Option<Vec<u8>>> {
         let Some(bytes) = self.store.read(format!("pki/{file}.crt"))? else { return Ok(None) };
-        Ok(x509_parser::pem::parse_x509_pem(&bytes).ok().map(|(_, pem)| pem.contents))
+        Ok(der_of(&bytes))
     }
 
     pub(super) fn ensure_key(&self, file: &str) -> Result<KeyPair> {
@@ -332,8 +332,13 @@ impl<'a> Pki<'a> {
 /// same, and certificates that were made in one run are not all renewed in one run.
 #[must_use]
 pub fn rest_at_renewal(file: &str, life: Duration) -> Duration {
-    let share = Sha256::digest(file).iter().take(4).fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
-    (life / 3).saturating_sub((life / 10).mul_f64(f64::from(share) / f64::from(u32::MAX)))
+    (life / 3).saturating_sub((life / 10).mul_f64(share_of(file)))
+}
+
+/// A number from 0 to 1 that follows from this name alone.
+pub(super) fn share_of(name: &str) -> f64 {
+    let share = Sha256::digest(name).iter().take(4).fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
+    f64::from(share) / f64::from(u32::MAX)
 }
 
 /// The certificate in PEM that this authority signs for this key; `authority` is its own in PEM.
@@ -385,10 +390,15 @@ fn random_serial() -> Result<[u8; 16]> {
     Ok(serial)
 }
 
+/// The first certificate of a text in PEM.
+pub(super) fn der_of(pem: &[u8]) -> Option<Vec<u8>> {
+    x509_parser::pem::parse_x509_pem(pem).ok().map(|(_, pem)| pem.contents)
+}
+
 /// When a certificate in PEM ends.
 pub(super) fn end_of(pem: &str) -> Option<ASN1Time> {
-    let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).ok()?;
-    let (_, certificate) = X509Certificate::from_der(&pem.contents).ok()?;
+    let der = der_of(pem.as_bytes())?;
+    let (_, certificate) = X509Certificate::from_der(&der).ok()?;
     Some(certificate.validity().not_after)
 }
 

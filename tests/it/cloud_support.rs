@@ -12,24 +12,13 @@ use serde_json::Value;
 use turnup::cloud;
 use turnup::config::{Settings, TreeSource};
 
+use crate::go_program;
+
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE8Tn3uMkKfY0yXvX1yq0m3m0y4F1m3m0y4F1m3m0y4F turnup";
 
-/// The stub, built once by all tests of this process; other processes may run meanwhile.
-static STUB: LazyLock<PathBuf> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stub-provider");
-    let own = path.with_extension(std::process::id().to_string());
-    let built = Command::new("go")
-        .args(["build", "-trimpath", "-o"])
-        .arg(&own)
-        .arg(".")
-        .current_dir(data("stub-provider"))
-        .output();
-    let built = built.unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    fs_err::rename(own, &path).unwrap();
-    path
-});
+/// The stub, built once by all tests of this process.
+static STUB: LazyLock<PathBuf> = LazyLock::new(|| go_program::build("stub-provider", "terraform/stub-provider"));
 
 pub(crate) fn data(rel: &str) -> PathBuf {
     Path::new(ROOT).join("tests/terraform").join(rel)

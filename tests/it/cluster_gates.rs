@@ -21,7 +21,7 @@ use crate::cluster_crash::{Random, seed};
 use crate::cluster_heal::{LOSE, LOSE_QUIETLY, require_voter_again, settle_records};
 use crate::cluster_machines::rounds;
 use crate::cluster_support::{Site, can_make_hosts, say};
-use crate::dns_support::{DnsServer, KEY, Kind, SECRET, ZONE};
+use crate::dns_support::{DnsServer, Kind};
 use crate::history::HistoryRecorder;
 
 const HOSTS: [&str; 3] = ["it-control-plane-0", "it-control-plane-1", "it-control-plane-2"];
@@ -129,18 +129,8 @@ fn prepare() -> Option<(Site, DnsServer)> {
     site.warm_cache();
     site.ok(&["provision"]);
     let dns = DnsServer::start(Kind::Bind, GATEWAY.parse().unwrap());
-    let file = site.dir.join("dns.key");
-    fs_err::write(&file, format!("hmac-sha256:{KEY}:{SECRET}\n")).unwrap();
-    fs_err::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let (port, file) = (dns.address.port(), file.display());
-    let set = [
-        format!("phase1.local.open_ports={port}"),
-        format!("phase2.dns.server={GATEWAY}"),
-        format!("phase2.dns.port={port}"),
-        format!("phase2.dns.zone={ZONE}"),
-        format!("phase2.dns.domain=it.{ZONE}"),
-        format!("phase2.dns.key_file={file}"),
-    ];
+    let ports = format!("phase1.local.open_ports={}", dns.address.port());
+    let set = [dns.settings(&site.dir), vec![ports]].concat();
     site.ok(&["config", "set"].into_iter().chain(set.iter().map(String::as_str)).collect::<Vec<_>>());
     Some((site, dns))
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cluster_reset::{ETCDCTL, assert_same, look, on_host, settle};
 use crate::cluster_support::{Site, say};
-use crate::dns_support::{DnsServer, KEY, Kind, SECRET, ZONE};
+use crate::dns_support::{DnsServer, Kind};
 
 /// The lent hosts behind the names of this cluster.
 const HOSTS: [(&str, &str); 4] =
@@ -111,17 +111,7 @@ fn the_first_is_cut_off(site: &Site, list: &Value, dns: &DnsServer) {
 
 /// The hosts are to keep names on this server.
 fn set_names(site: &Site, dns: &DnsServer) {
-    let file = site.dir.join("dns.key");
-    fs_err::write(&file, format!("hmac-sha256:{KEY}:{SECRET}\n")).unwrap();
-    fs_err::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let (port, file) = (dns.address.port(), file.display());
-    let set = [
-        format!("phase2.dns.server={GATEWAY}"),
-        format!("phase2.dns.port={port}"),
-        format!("phase2.dns.zone={ZONE}"),
-        format!("phase2.dns.domain=it.{ZONE}"),
-        format!("phase2.dns.key_file={file}"),
-    ];
+    let set = dns.settings(&site.dir);
     site.lent(0, &["config", "set"].into_iter().chain(set.iter().map(String::as_str)).collect::<Vec<_>>());
 }
 

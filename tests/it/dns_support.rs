@@ -78,6 +78,21 @@ impl DnsServer {
         }
     }
 
+    /// The settings with which a cluster `it` keeps its names here; the file of the key is written
+    /// into this directory.
+    pub(crate) fn settings(&self, dir: &Path) -> Vec<String> {
+        let file = dir.join("dns.key");
+        fs_err::write(&file, format!("hmac-sha256:{KEY}:{SECRET}\n")).unwrap();
+        fs_err::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        vec![
+            format!("phase2.dns.server={}", self.address.ip()),
+            format!("phase2.dns.port={}", self.address.port()),
+            format!("phase2.dns.zone={ZONE}"),
+            format!("phase2.dns.domain=it.{ZONE}"),
+            format!("phase2.dns.key_file={}", file.display()),
+        ]
+    }
+
     /// What an independent client reads, sorted.
     pub(crate) fn dig(&self, name: &str, kind: &str) -> Vec<String> {
         self.dig_at(self.address.ip(), name, kind)

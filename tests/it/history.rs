@@ -10,24 +10,10 @@ use std::sync::LazyLock;
 
 use crate::cluster_reset::on_host;
 use crate::cluster_support::{Site, say};
+use crate::go_program;
 
 /// The recorder and judge, built once by all tests of this process.
-static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("history");
-    let own = path.with_extension(std::process::id().to_string());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/history");
-    let built = Command::new("go")
-        .args(["build", "-trimpath", "-o"])
-        .arg(&own)
-        .arg(".")
-        .env("CGO_ENABLED", "0")
-        .current_dir(source)
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    fs_err::rename(own, &path).unwrap();
-    path
-});
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| go_program::build("history", "history"));
 
 /// Clients of a cluster's etcd, until it is told to end.
 pub(crate) struct HistoryRecorder {

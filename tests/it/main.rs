@@ -127,6 +127,7 @@ mod fault_matrix;
 mod fault_root;
 mod firewall_rules;
 mod glossary;
+mod go_program;
 mod healthcheck;
 mod history;
 mod hostile_inputs;
