@@ -256,7 +256,7 @@ impl Agents<'_> {
             rules => FIREWALL_FILE,
             loaded => firewall::LOADED,
             defragment => self.defragment_every(),
-            renew => self.target.role == Role::ControlPlane && self.settings().pki.renew_on_hosts,
+            renew => self.target.group.is_none() && self.settings().pki.renew_on_hosts,
         };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = template::render(&self.cluster.source, &format!("templates/bootstrap/{name}"), &context)?;

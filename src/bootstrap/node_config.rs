@@ -34,6 +34,7 @@ use super::etcd_members::Members;
 use super::firewall::Neighbors;
 use super::groups;
 use super::healthcheck;
+use super::host_certificates;
 use super::keyset::{self, KeysetName};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::Agents;
@@ -103,7 +104,7 @@ impl NodeConfigs<'_> {
         if self.cluster.settings.dns.is_some() {
             leaves.push(Leaf::client(dns::NAME, cluster, dns::USER, None));
         }
-        if groups::has_node_groups(self.cluster)? {
+        if csr_approver::is_wanted(self.cluster)? {
             leaves.push(Leaf::client(csr_approver::NAME, cluster, csr_approver::USER, None));
         }
         for host in self.inventory.control_planes() {
@@ -128,8 +129,12 @@ impl NodeConfigs<'_> {
                 leaves.push(Leaf::client(&file, cluster, &user, Some("system:nodes")));
             }
         }
+        let pki = &self.cluster.settings.pki;
         for leaf in &mut leaves {
-            leaf.life = self.cluster.settings.pki.leaf_lifetime;
+            leaf.life = pki.leaf_lifetime;
+        }
+        if pki.renew_on_hosts {
+            leaves.extend(self.inventory.hosts.iter().map(|host| host_certificates::host_leaf(&host.name, pki)));
         }
         Ok(leaves)
     }
@@ -245,6 +250,11 @@ impl NodeConfigs<'_> {
         files.bundle(layout::CA, Authority::Cluster)?;
         files.public(layout::KUBELET_CERTIFICATE, &format!("kubelet-{}.crt", host.name))?;
         files.key(layout::KUBELET_KEY, &format!("kubelet-{}.key", host.name), 0)?;
+        if self.cluster.settings.pki.renew_on_hosts {
+            let file = host_certificates::file_of(&host.name);
+            files.public(layout::HOST_CERTIFICATE, &format!("{file}.crt"))?;
+            files.key(layout::HOST_KEY, &format!("{file}.key"), 0)?;
+        }
         files.list.extend(agents.kubelet_files()?);
         if let Some(text) = runtime::read_credentials(self.cluster)? {
             let path = layout::registry_credentials(&self.cluster.settings.host_system.data_dir);
@@ -438,7 +448,7 @@ impl NodeConfigs<'_> {
             let config = self.local_kubeconfig(name, &identity, files)?;
             files.yaml(&path, config);
         }
-        if groups::has_node_groups(self.cluster)? {
+        if csr_approver::is_wanted(self.cluster)? {
             let name = csr_approver::NAME;
             let [certificate, key] = ["crt", "key"].map(|ending| format!("{}.{ending}", layout::CSR_APPROVER_CLIENT));
             files.public(&certificate, &format!("{name}.crt"))?;

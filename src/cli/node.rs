@@ -9,7 +9,7 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use crate::addons::run_addon_manager;
-use crate::bootstrap::{Policy, RenewalScope, renew_certificates, run_csr_approver, sign_credential};
+use crate::bootstrap::{HostCertificates, Policy, RenewalScope, run_csr_approver, sign_credential};
 use crate::config::parse_duration;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
@@ -19,6 +19,9 @@ use crate::node::{
 };
 
 use super::{Printer, node_backup, node_restore};
+
+/// How long `agent renew` waits for what the API is asked for.
+const RENEWED: Duration = Duration::from_mins(1);
 
 /// What to do on this host.
 #[derive(Clone, Debug, clap::Args)]
@@ -105,8 +108,8 @@ enum Command {
 enum AgentCommand {
     /// Print how the host stands by its agent, and what that repaired since the host booted
     Status,
-    /// Renew all certificates of this control-plane host now, with the keys of authorities that lie
-    /// on it; the agent renews each in time
+    /// Renew all certificates of this host now: with the keys of authorities that lie on a
+    /// control-plane host, or by asking the API; the agent renews each in time
     Renew,
 }
 
@@ -235,16 +238,13 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             dns::remove_by(config, &mut std::io::stdout().lock())
         }
         Command::Agent { command: None, defragment_every, renew_certificates: renews } => {
-            let renew = |node_config: &NodeConfig| renew_certificates(node_config, RenewalScope::Due);
-            agent::run(
-                defragment_every,
-                renews.then_some(renew as agent::RenewCertificates),
-                &mut std::io::stdout().lock(),
-            )
+            let certificates =
+                || -> Box<dyn agent::CertificateSource> { Box::new(HostCertificates::new(RenewalScope::Due)) };
+            agent::run(defragment_every, renews.then(certificates), &mut std::io::stdout().lock())
         }
         Command::Agent { command: Some(AgentCommand::Renew), .. } => {
-            let renew = |node_config: &NodeConfig| renew_certificates(node_config, RenewalScope::All);
-            let renewed = agent::renew_now(renew, &mut std::io::stderr().lock())?;
+            let mut certificates = HostCertificates::new(RenewalScope::All);
+            let renewed = agent::renew_now(&mut certificates, RENEWED, &mut std::io::stderr().lock())?;
             if printer.is_json() {
                 return printer.json(&serde_json::to_value(&renewed).context("cannot write a list")?);
             }

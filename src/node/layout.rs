@@ -51,6 +51,10 @@ pub(crate) const ETCD_CA: &str = "/etc/kubernetes/pki/etcd-ca";
 pub(crate) const FRONT_PROXY_CA: &str = "/etc/kubernetes/pki/front-proxy-ca";
 /// The certificate and key of the CSR approver, without their endings.
 pub(crate) const CSR_APPROVER_CLIENT: &str = "/etc/kubernetes/csr-approver/client";
+/// The certificate by which a host asks for what its kubelet needs, and the key of it.
+pub(crate) const HOST_CERTIFICATE: &str = "/etc/kubernetes/pki/host.crt";
+/// See [`HOST_CERTIFICATE`].
+pub(crate) const HOST_KEY: &str = "/etc/kubernetes/pki/host.key";
 /// The certificate with which kubelet serves.
 pub(crate) const KUBELET_CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 /// Its key.

@@ -9,6 +9,7 @@
 //! systemd.
 
 pub(crate) mod agent;
+pub(crate) mod api_client;
 mod attributes;
 pub(crate) mod backup;
 pub(crate) mod balancer;

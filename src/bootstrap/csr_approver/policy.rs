@@ -31,10 +31,9 @@ impl Policy {
         Self { node_groups, deny_nodes: deny_nodes.into_iter().collect(), deny_sans: DeniedSans::parse(deny_sans) }
     }
 
-    /// That of a host of this role; none where it approves nothing: only the control plane of a
-    /// cluster with node groups does.
+    /// That of a host of this role; none where it approves nothing.
     pub(in crate::bootstrap) fn find(role: Role, cluster: &Cluster, inventory: &Inventory) -> Result<Option<Self>> {
-        let approves = role == Role::ControlPlane && groups::has_node_groups(cluster)?;
+        let approves = role == Role::ControlPlane && is_wanted(cluster)?;
         approves.then(|| Self::of(cluster, inventory)).transpose()
     }
 
@@ -53,6 +52,11 @@ impl Policy {
         let nodes = self.deny_nodes.iter().map(|name| format!("--deny-node={name}"));
         let sans = self.deny_sans.list.iter().map(|name| format!("--deny-san={name}"));
         groups.chain(nodes).chain(sans).collect()
+    }
+
+    /// Whether there are node groups.
+    pub(super) fn has_node_groups(&self) -> bool {
+        !self.node_groups.is_empty()
     }
 
     /// How the names of a group's Nodes begin.
@@ -77,6 +81,11 @@ impl Policy {
     pub(super) const fn deny_sans(&self) -> &DeniedSans {
         &self.deny_sans
     }
+}
+
+/// Whether there is who asks: hosts of node groups, or hosts that renew what their kubelets need.
+pub(in crate::bootstrap) fn is_wanted(cluster: &Cluster) -> Result<bool> {
+    Ok(cluster.settings.pki.renew_on_hosts || groups::has_node_groups(cluster)?)
 }
 
 /// The flag for one group.

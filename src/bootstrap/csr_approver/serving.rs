@@ -7,7 +7,7 @@ use serde_json::Value;
 use x509_parser::prelude::GeneralName;
 
 use super::super::pki;
-use super::csr::{CsrDecision, texts};
+use super::csr::{CsrDecision, host, texts};
 use super::policy::Policy;
 use super::request::{Der, NODE_USER, NODES, Request};
 use super::view::View;
@@ -26,9 +26,8 @@ pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecisio
 fn check(request: &Value, view: &View, policy: &Policy) -> Result<(), String> {
     let spec = &request["spec"];
     let user = spec["username"].as_str().unwrap_or_default();
-    let Some(node) = user.strip_prefix(NODE_USER).filter(|_| texts(&spec["groups"]).contains(&NODES)) else {
-        return Err("only nodes may ask".into());
-    };
+    let kubelet = user.strip_prefix(NODE_USER).filter(|_| texts(&spec["groups"]).contains(&NODES));
+    let node = kubelet.or_else(|| host(request)).ok_or("only nodes and their hosts may ask")?;
     let known = view.nodes.get(node).ok_or("there is no such Node")?;
     if known.is_control_plane {
         return Err("turnup itself gives control-plane hosts what they serve with".into());

@@ -72,6 +72,13 @@ impl View {
         self.leases.get(node).is_some_and(|renewed| renewed.duration_since(since) > SKEW)
     }
 
+    /// Whether the kubelet of this Node has been silent for so long that it is not running, by the
+    /// API or by its Lease: a control plane that was off as well has not noticed yet.
+    pub(super) fn is_silent(&self, node: &str) -> bool {
+        let is_old = |renewed: &Timestamp| self.now.duration_since(*renewed) >= GONE_AFTER;
+        self.nodes.get(node).is_some_and(|known| known.is_gone) || self.leases.get(node).is_some_and(is_old)
+    }
+
     /// When another request for this name was approved, while its host may be about to register its
     /// Node.
     pub(super) fn find_issued(&self, node: &str, request: &str) -> Option<Timestamp> {
