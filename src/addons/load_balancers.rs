@@ -1,6 +1,6 @@
-//! Load balancers that the cloud controller manager has made for Services. Without it they stay, cost
-//! money, and keep the network from being deleted, so turnup removes no such controller while there
-//! are any.
+//! Load balancers that the cloud controller manager has made for Services. Without it they stay,
+//! cost money, and keep the network from being deleted, so turnup removes no such controller while
+//! there are any.
 
 use std::collections::BTreeSet;
 

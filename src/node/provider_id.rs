@@ -8,8 +8,8 @@ use crate::atomic_file::{self, FileMode};
 use crate::cloud::{self, Endpoints};
 use crate::error::{Context as _, Error, Result};
 
-/// Where it lies, as a variable for kubelet's unit, in the directory of the agent's. It is gone with
-/// the boot: a disk can be given to another machine.
+/// Where it lies, as a variable for kubelet's unit, in the directory of the agent's. It is gone
+/// with the boot: a disk can be given to another machine.
 pub(crate) const FILE: &str = "/run/turnup/provider-id";
 /// The variable.
 pub(crate) const VARIABLE: &str = "PROVIDER_ID";

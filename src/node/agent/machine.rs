@@ -1,5 +1,5 @@
-//! Which machine this host's Node is of, for the cloud controller manager, which deletes Nodes whose
-//! machines are gone.
+//! Which machine this host's Node is of, for the cloud controller manager, which deletes Nodes
+//! whose machines are gone.
 //!
 //! A kubelet says it when it registers its Node, and never again. So a Node that was there before
 //! the cluster had that controller gets its provider ID from the agent. One that was another

@@ -10,8 +10,8 @@
 //! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]), and makes it a
 //! voter again where it has lost its data ([`rejoin`]). It renews the host's certificates where the
 //! keys of authorities are ([`renewal`]). On hosts of node groups it powers a machine off that is
-//! told to end ([`retire`]). It tells the Node its machine ([`machine`]). Programs that watch ask [`metrics`].
-//! It never starts, stops or restarts its own unit, which would wait for its own end.
+//! told to end ([`retire`]). It tells the Node its machine ([`machine`]). Programs that watch ask
+//! [`metrics`]. It never starts, stops or restarts its own unit, which would wait for its own end.
 
 mod decide;
 mod etcd;
