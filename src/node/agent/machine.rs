@@ -75,12 +75,12 @@ mod tests {
             let spec = provider_id.map_or_else(|| json!({}), |provider_id| json!({"providerID": provider_id}));
             json!({"metadata": {"annotations": annotations}, "spec": spec})
         };
-        let note = json!({"annotations": {MACHINE: THIS}});
-        let all = json!({"metadata": note, "spec": {"providerID": THIS}});
+        let metadata = json!({"annotations": {MACHINE: THIS}});
+        let all = json!({"metadata": metadata, "spec": {"providerID": THIS}});
         assert_eq!(find_missing(&node(None, None), THIS), Some(all), "from before the controller");
-        let (old, note) = ("aws:///us-east-1a/i-0a", json!({"metadata": note}));
-        assert_eq!(find_missing(&node(None, Some(THIS)), THIS), Some(note.clone()));
-        assert_eq!(find_missing(&node(Some(old), Some(old)), THIS), Some(note), "another machine in the place of one");
+        let (old, patch) = ("aws:///us-east-1a/i-0a", json!({"metadata": metadata}));
+        assert_eq!(find_missing(&node(None, Some(THIS)), THIS), Some(patch.clone()));
+        assert_eq!(find_missing(&node(Some(old), Some(old)), THIS), Some(patch), "another machine in the place of one");
         assert_eq!(find_missing(&node(Some(THIS), Some(old)), THIS), None);
         assert_eq!(find_missing(&node(Some(THIS), Some(THIS)), THIS), None);
     }
