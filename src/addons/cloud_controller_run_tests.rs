@@ -101,12 +101,12 @@ impl Registered<'_> {
             "spec": {"providerID": self.provider_id.clone().unwrap_or_default(), "taints": taints}});
         admin.run_with(&["create", "--filename=-"], &node.to_string()).unwrap();
         let addresses = json!([{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": self.name}]);
-        say(admin, self.name, json!({"addresses": addresses}));
+        say(admin, self.name, &json!({"addresses": addresses}));
         is_ready(admin, self.name, true);
     }
 }
 
-fn say(admin: &Kubectl, node: &str, status: Value) {
+fn say(admin: &Kubectl, node: &str, status: &Value) {
     let patch = json!({"status": status}).to_string();
     admin.run(&["patch", "node", node, "--subresource=status", "--type=merge", "--patch", &patch]).unwrap();
 }
@@ -115,7 +115,7 @@ fn is_ready(admin: &Kubectl, node: &str, ready: bool) {
     let status = if ready { "True" } else { "Unknown" };
     let now = jiff::Timestamp::now().strftime("%FT%TZ").to_string();
     let condition = json!({"type": "Ready", "status": status, "reason": "Test", "message": "", "lastHeartbeatTime": now, "lastTransitionTime": now});
-    say(admin, node, json!({"conditions": [condition]}));
+    say(admin, node, &json!({"conditions": [condition]}));
 }
 
 fn nodes(admin: &Kubectl) -> Vec<String> {
@@ -194,7 +194,9 @@ fn nodes_and_services_become_what_amazon_has_and_no_healthy_node_goes() {
             ..node("web-heir", "ends")
         },
     ];
-    all.iter().for_each(|node| node.create(&admin, &amazon));
+    for node in &all {
+        node.create(&admin, &amazon);
+    }
     let before = amazon.all();
     start_controller(&mut running, &api, &amazon, &manifest);
     let log = || fs_err::read_to_string(api.dir.path().join("controller.log")).unwrap();

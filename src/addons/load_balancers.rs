@@ -35,7 +35,7 @@ pub(super) fn require_none(cluster: &Cluster, kubectl: &Kubectl, going: &[Object
 pub fn require_no_load_balancers(cluster: &Cluster) -> Result<()> {
     let Some(addon) = find_addon(cluster)? else { return Ok(()) };
     let settings = &cluster.settings.addons;
-    if addon.is_on(settings) || !settings.prune || !cluster.store.path(&file_of(&addon.name)).exists() {
+    if addon.is_on(settings) || !settings.prune || !cluster.store.path(file_of(&addon.name)).exists() {
         return Ok(());
     }
     let ask = || {

@@ -143,7 +143,7 @@ impl ApiServer {
         Kubectl::new(self.kubectl.clone(), self.dir.path().join("admin"))
     }
 
-    /// The kubeconfig of a ServiceAccount of kube-system, with a token of an hour.
+    /// The kubeconfig of a `ServiceAccount` of kube-system, with a token of an hour.
     pub(crate) fn service_account(&self, name: &str) -> PathBuf {
         let words = ["create", "token", name, "--namespace=kube-system", "--duration=1h"];
         let token = self.admin().run(&words).unwrap();

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::cloud::WORKERS;
+use crate::cloud::{VolumeProvider, WORKERS};
 use crate::cluster::{BackupSettings, Cluster, ClusterSettings};
 use crate::component::OverrideSubject;
 use crate::config::{ComponentName, Destination};
@@ -241,7 +241,7 @@ impl Agents<'_> {
             proxy => proxy.as_ref().map(HostProxy::environment).unwrap_or_default(),
             authority => PROXY_AUTHORITY,
             managers => managers(&config),
-            machine_of => cloud.map(|cloud| cloud.name()),
+            machine_of => cloud.map(VolumeProvider::name),
             provider_id => provider_id::FILE,
             provider_id_variable => provider_id::VARIABLE,
             turnup => layout::TURNUP,

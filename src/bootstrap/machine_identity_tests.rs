@@ -1,7 +1,6 @@
 //! Tests of what the API server is told of a cloud's machines: as text, and with a real API server
 //! and an issuer of the test, which signs genuine tokens and forged ones.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::disallowed_methods, reason = "a server that runs until the test ends")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

@@ -53,7 +53,7 @@ mod tests {
         let endpoints = Endpoints { metadata: format!("http://{}", listener.local_addr().unwrap()), api: None };
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(|line| line.ok());
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(std::result::Result::ok);
                 let first = lines.next().unwrap_or_default();
                 let has_session = lines
                     .take_while(|line| !line.is_empty())
@@ -62,7 +62,7 @@ mod tests {
                     "PUT /latest/api/token" => "session",
                     "GET /latest/meta-data/instance-id" if has_session => machine,
                     "GET /latest/meta-data/placement/availability-zone" if has_session => zone,
-                    other => panic!("{other}"),
+                    _ => "",
                 };
                 let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
                 stream.write_all(format!("{head}{body}").as_bytes()).unwrap();

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use crate::cloud::Cloud;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::Network;
 use crate::error::Result;
@@ -55,9 +56,9 @@ impl Policy {
         let names = inventory.hosts.iter().map(|host| host.name.as_str());
         let deny_nodes = names.filter(could_be_theirs).map(str::to_owned).collect();
         let deny_sans = DeniedSans::parse(list_sans(&cluster.settings, inventory)?);
-        let domains = cluster.settings.find_cloud_controller().map(|cloud| cloud.machine_domains());
+        let domains = cluster.settings.find_cloud_controller().map(Cloud::machine_domains);
         let machine_domains = domains.unwrap_or_default().iter().map(|domain| (*domain).to_owned()).collect();
-        Ok(Self { deny_nodes, deny_sans, node_groups, machine_domains })
+        Ok(Self { node_groups, deny_nodes, deny_sans, machine_domains })
     }
 
     /// The flags of `turnup node csr-approver`.

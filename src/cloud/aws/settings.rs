@@ -28,6 +28,7 @@ const MOST_TAGS: usize = 30;
 
 /// `cluster.aws` of the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the module's variable")]
 pub(super) struct AwsSettings {
     region: String,
     zones: Vec<String>,
