@@ -100,7 +100,7 @@ test-addons: ## Addons that are off by default, on real hosts; needs root
 test-bench: ## `turnup bench`, one small round next to kubeadm: every milestone is reached; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_bench
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs
-	cargo test --locked --all-features --lib -- --ignored dns::cloud_zone
+	cargo test --locked --all-features --lib -- --ignored dns::cloud_zone cloud_controller_run
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cloud_emulators
 bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges
 	cargo bench --locked --bench kconfig -- $(ARGS)

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::cloud::WORKERS;
+use crate::cloud::{VolumeProvider, WORKERS};
 use crate::cluster::{BackupSettings, Cluster, ClusterSettings};
 use crate::component::OverrideSubject;
 use crate::config::{ComponentName, Destination};
@@ -18,6 +18,7 @@ use crate::node::node_config::{
     ADDON_MANAGER_UNIT, AGENT_UNIT, API_UNIT, BACKUP_TIMER, BALANCER_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content,
     DNS_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MOUNTS_UNIT, PROXY_AUTHORITY, TRUST_UNIT, Unit,
 };
+use crate::node::provider_id;
 
 use super::assets::unit_word;
 use super::component::Flags;
@@ -226,6 +227,8 @@ impl Agents<'_> {
         let own_dir = self.settings().host_system.own_kubelet_root();
         let flags = flags.set_if(own_dir.is_some(), "root-dir", own_dir.unwrap_or_default());
         let flags = set_credential_providers(flags, self.settings());
+        let cloud = self.settings().find_cloud_controller();
+        let flags = flags.set_if(cloud.is_some(), "cloud-provider", "external");
         let flags = self.configuration().with_flags(flags, kubelet_file)?;
         let proxy = HostProxy::find(self.cluster, Some(&self.api_host));
         let trusts = proxy.as_ref().is_some_and(HostProxy::has_authority);
@@ -238,6 +241,9 @@ impl Agents<'_> {
             proxy => proxy.as_ref().map(HostProxy::environment).unwrap_or_default(),
             authority => PROXY_AUTHORITY,
             managers => managers(&config),
+            machine_of => cloud.map(VolumeProvider::name),
+            provider_id => provider_id::FILE,
+            provider_id_variable => provider_id::VARIABLE,
             turnup => layout::TURNUP,
             flags => flags.render().iter().map(|flag| unit_word(flag)).collect::<Vec<_>>(),
             lowers_oom_score => self.facts.lowers_oom_score,

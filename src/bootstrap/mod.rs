@@ -6,6 +6,8 @@
 //! `user_data`. Nothing here knows which cloud a host came from.
 
 mod api;
+#[cfg(test)]
+pub(crate) mod api_server_tests;
 mod assets;
 mod authentication;
 mod authority;

@@ -504,6 +504,10 @@ pub(super) mod tests;
 mod balancer_tests;
 
 #[cfg(test)]
+#[path = "cloud_controller_tests.rs"]
+mod cloud_controller_tests;
+
+#[cfg(test)]
 #[path = "credential_tests.rs"]
 mod credential_tests;
 

@@ -15,7 +15,7 @@ use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::node::{
     Facts, NodeConfig, agent, balancer, boot_config, diff, dns, down, healthcheck, join, layout, machine_identity,
-    mounts, up,
+    mounts, provider_id, up,
 };
 
 use super::{Printer, node_backup, node_restore};
@@ -94,6 +94,12 @@ enum Command {
         #[arg(long, value_name = "TEXT")]
         audience: String,
     },
+    /// Ask the metadata service which machine this is, and leave that to kubelet, which starts next
+    ProviderId {
+        /// Whose metadata service it is
+        #[arg(long, value_name = "NAME")]
+        cloud: String,
+    },
     /// Mount the disks that `up` mounted last: what a unit does at every boot
     Mount,
     /// Read a delivery and make this host what it says
@@ -125,6 +131,10 @@ struct CsrApprover {
     /// all names that end so; may be repeated
     #[arg(long, value_name = "SAN")]
     deny_san: Vec<String>,
+    /// How the names end that the cloud gives machines, and that a kubelet of such a machine may
+    /// have in its certificate; may be repeated
+    #[arg(long, value_name = "DOMAIN")]
+    machine_domain: Vec<String>,
     /// Who it is to the API
     #[arg(long, value_name = "FILE", default_value_os_t = layout::kubeconfig("csr-approver").into())]
     kubeconfig: PathBuf,
@@ -219,10 +229,12 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         Command::MachineIdentity { ref cloud, ref audience } => {
             printer.json(&machine_identity::fetch(cloud, audience)?)
         }
+        Command::ProviderId { ref cloud } => provider_id::write(cloud),
         Command::Credential { ref user } => printer.json(&sign_credential(user)?),
         Command::CsrApprover(ref args) => {
-            let CsrApprover { node_group, deny_node, deny_san, kubeconfig, kubectl } = args.clone();
+            let CsrApprover { node_group, deny_node, deny_san, machine_domain, kubeconfig, kubectl } = args.clone();
             let policy = Policy::new(node_group.into_iter().collect(), deny_node, deny_san);
+            let policy = policy.with_machine_domains(machine_domain);
             run_csr_approver(&kubectl, &kubeconfig, &policy, &mut std::io::stdout().lock())
         }
         Command::AddonManager(ref args) => {

@@ -136,6 +136,17 @@ pub trait Cloud: VolumeProvider {
         None
     }
 
+    /// What asks a machine's metadata service for the provider ID of its Node; none where turnup
+    /// brings no cloud controller manager.
+    fn fetch_provider_id(&self) -> Option<FetchProviderId> {
+        None
+    }
+
+    /// How the names end that it gives its machines and that its controller writes on Nodes.
+    fn machine_domains(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What its machines, disks and the rest cost, as `src/cloud/<cloud>/prices.toml` has it; with
     /// the date and the region that the prices are of.
     fn price_list(&self) -> &'static str;
@@ -153,6 +164,9 @@ pub struct LentKey {
 
 /// Asks the metadata service for a key.
 pub type LendKey = fn(&Endpoints) -> Result<LentKey>;
+
+/// Asks the metadata service which machine this is, in the form of a Node's `spec.providerID`.
+pub type FetchProviderId = fn(&Endpoints) -> Result<String>;
 
 /// A setting that an attribute of a disk comes from.
 #[derive(Clone, Copy, Debug)]

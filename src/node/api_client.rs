@@ -14,7 +14,7 @@ use super::{layout, tls};
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long a connection stays open for the next question.
-const KEPT: Duration = Duration::from_secs(40);
+const KEPT: Duration = Duration::from_secs(150);
 /// Bytes of an answer; a Node with many images has some 20 kB.
 const LONGEST: u64 = 1 << 20;
 
@@ -57,6 +57,17 @@ impl ApiClient {
         let url = format!("{}{path}", self.server);
         let sent = self.agent.post(&url).header("Content-Type", "application/json").send(object.to_string());
         self.read(sent)?.ok_or_else(|| Error::transient(format!("{} knows no {path}", self.server)))
+    }
+
+    /// Changes the object at this path by a merge patch (RFC 7386).
+    ///
+    /// # Errors
+    /// That the API server is away, refuses the change, or has no such object.
+    pub(crate) fn merge(&self, path: &str, patch: &Value) -> Result<()> {
+        let url = format!("{}{path}", self.server);
+        let request = self.agent.patch(&url).header("Content-Type", "application/merge-patch+json");
+        let found = self.read(request.send(patch.to_string()))?;
+        found.map(drop).ok_or_else(|| Error::transient(format!("{} knows no {path}", self.server)))
     }
 
     fn read(

@@ -44,6 +44,7 @@ mod network;
 pub(crate) mod node_config;
 mod own_place;
 mod packages;
+pub(crate) mod provider_id;
 mod restore;
 mod restore_log;
 pub(crate) mod static_pod;

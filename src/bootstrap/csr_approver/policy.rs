@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use crate::cloud::Cloud;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::Network;
 use crate::error::Result;
@@ -21,6 +22,9 @@ pub struct Policy {
     /// Names of hosts that turnup logs in to, as far as a node group's could be taken for them.
     deny_nodes: BTreeSet<String>,
     deny_sans: DeniedSans,
+    /// How the names end that the cloud gives machines, where its controller manager writes them on
+    /// Nodes: a kubelet serves under them, too.
+    machine_domains: Vec<String>,
 }
 
 impl Policy {
@@ -28,7 +32,14 @@ impl Policy {
     /// `.svc` for all names that end so.
     #[must_use]
     pub fn new(node_groups: BTreeMap<String, String>, deny_nodes: Vec<String>, deny_sans: Vec<String>) -> Self {
-        Self { node_groups, deny_nodes: deny_nodes.into_iter().collect(), deny_sans: DeniedSans::parse(deny_sans) }
+        let (deny_nodes, deny_sans) = (deny_nodes.into_iter().collect(), DeniedSans::parse(deny_sans));
+        Self { node_groups, deny_nodes, deny_sans, machine_domains: Vec::new() }
+    }
+
+    /// The same, and names of machines that end so are theirs: `.ec2.internal`.
+    #[must_use]
+    pub fn with_machine_domains(self, machine_domains: Vec<String>) -> Self {
+        Self { machine_domains, ..self }
     }
 
     /// That of a host of this role; none where it approves nothing.
@@ -43,7 +54,10 @@ impl Policy {
         let could_be_theirs = |name: &&str| node_groups.values().any(|prefix| name.starts_with(prefix));
         let names = inventory.hosts.iter().map(|host| host.name.as_str());
         let deny_nodes = names.filter(could_be_theirs).map(str::to_owned).collect();
-        Ok(Self { deny_nodes, deny_sans: DeniedSans::parse(list_sans(&cluster.settings, inventory)?), node_groups })
+        let deny_sans = DeniedSans::parse(list_sans(&cluster.settings, inventory)?);
+        let domains = cluster.settings.find_cloud_controller().map(Cloud::machine_domains);
+        let machine_domains = domains.unwrap_or_default().iter().map(|domain| (*domain).to_owned()).collect();
+        Ok(Self { node_groups, deny_nodes, deny_sans, machine_domains })
     }
 
     /// The flags of `turnup node csr-approver`.
@@ -51,7 +65,8 @@ impl Policy {
         let groups = self.node_groups.iter().map(|(group, prefix)| group_flag(group, prefix));
         let nodes = self.deny_nodes.iter().map(|name| format!("--deny-node={name}"));
         let sans = self.deny_sans.list.iter().map(|name| format!("--deny-san={name}"));
-        groups.chain(nodes).chain(sans).collect()
+        let domains = self.machine_domains.iter().map(|domain| format!("--machine-domain={domain}"));
+        groups.chain(nodes).chain(sans).chain(domains).collect()
     }
 
     /// Whether there are node groups.
@@ -76,6 +91,11 @@ impl Policy {
     /// Whether no host of a node group may have this name.
     pub(super) fn denies_node(&self, name: &str) -> bool {
         self.deny_nodes.contains(name) || self.deny_sans.has_name(name)
+    }
+
+    /// Whether a name is one that the cloud gives a machine.
+    pub(super) fn is_of_machine(&self, name: &str) -> bool {
+        self.machine_domains.iter().any(|domain| name.len() > domain.len() && name.ends_with(domain.as_str()))
     }
 
     pub(super) const fn deny_sans(&self) -> &DeniedSans {

@@ -67,6 +67,7 @@ impl Judge<'_> {
         match asked {
             GeneralName::DNSName(dns) if self.policy.deny_sans().has_name(dns) => Err(denied(dns)),
             GeneralName::DNSName(dns) if *dns == self.node => Ok(()),
+            GeneralName::DNSName(dns) if self.policy.is_of_machine(dns) => self.name_of_machine(dns),
             GeneralName::DNSName(dns) => Err(format!("it asks for {dns}, which is not its name")),
             GeneralName::IPAddress(bytes) => {
                 let address = pki::address(bytes).ok_or("it asks for an address of a strange length")?;
@@ -74,6 +75,17 @@ impl Judge<'_> {
             }
             other => Err(format!("it asks for {other}")),
         }
+    }
+
+    /// A name of the cloud's, which its controller manager has written on the Node.
+    fn name_of_machine(&self, dns: &str) -> Result<(), String> {
+        let mut all = self.view.nodes.iter().filter(|(_, known)| known.names.contains(dns));
+        if !all.clone().any(|(name, _)| name == self.node) {
+            return Err(format!("it asks for {dns}, which its Node does not have"));
+        }
+        let is_name = self.view.nodes.contains_key(dns).then_some(dns);
+        let other = all.find(|(name, known)| *name != self.node && !known.is_gone).map(|(name, _)| name.as_str());
+        other.or(is_name).map_or(Ok(()), |other| Err(format!("it asks for {dns}, which the Node {other} has too")))
     }
 
     /// An address that two Nodes claim is refused to both.

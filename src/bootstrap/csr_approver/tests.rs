@@ -127,6 +127,53 @@ fn a_node_may_serve_only_as_itself() {
     assert!(policy().deny_sans().has_name("Deep.In.API.example.com"), "a wildcard, in any case");
 }
 
+/// As the cloud controller manager of AWS writes them on Nodes.
+#[test]
+fn a_kubelet_serves_under_the_names_that_its_cloud_gave_its_machine() {
+    let machine = |name: &str, dns: &str| {
+        let mut node = node(name, "10.0.1.7");
+        let own = ["InternalDNS", "Hostname"].map(|kind| json!({"type": kind, "address": dns}));
+        node["status"]["addresses"] = own.into();
+        node
+    };
+    let (dns, other) = ("ip-10-0-1-7.ec2.internal", "ip-10-0-1-8.ec2.internal");
+    let all = [
+        machine("web-a", dns),
+        machine("web-b", other),
+        machine("web-thief", other),
+        machine("web-plain", "www.example.com"),
+        machine("web-api", "api.compute.internal"),
+    ];
+    let view = View::new(&json!({"items": all}), &Value::Null, &[], Timestamp::now());
+    let domains = || vec![".ec2.internal".to_owned(), ".compute.internal".to_owned()];
+    let judge = |policy: &Policy, node: &str, sans: &[&str]| match judge(&request(node, sans), &view, policy) {
+        CsrDecision::Approve => Ok(()),
+        CsrDecision::Wait(why) => Err(why),
+        other => Err(format!("{other:?}")),
+    };
+    let sans = vec![".svc".to_owned(), "api.compute.internal".to_owned()];
+    let groups = BTreeMap::from([("web".to_owned(), "web-".to_owned())]);
+    let none = Policy::new(groups, Vec::new(), sans);
+    let policy = none.clone().with_machine_domains(domains());
+    assert_eq!(judge(&policy, "web-a", &["web-a", dns]), Ok(()));
+    for (node, name, why) in [
+        ("web-a", other, "it asks for ip-10-0-1-8.ec2.internal, which its Node does not have"),
+        ("web-thief", other, "it asks for ip-10-0-1-8.ec2.internal, which the Node web-b has too"),
+        ("web-plain", "www.example.com", "it asks for www.example.com, which is not its name"),
+        ("web-a", ".ec2.internal", "it asks for .ec2.internal, which is not its name"),
+        (
+            "web-api",
+            "api.compute.internal",
+            "it asks for api.compute.internal, which is an API server's or a Service's",
+        ),
+    ] {
+        assert_eq!(judge(&policy, node, &[node, name]), Err(why.to_owned()), "{node} {name}");
+    }
+    let why = "it asks for ip-10-0-1-7.ec2.internal, which is not its name";
+    assert_eq!(judge(&none, "web-a", &["web-a", dns]), Err(why.to_owned()), "without a controller that gives names");
+    assert!(policy.flags().contains(&"--machine-domain=.ec2.internal".to_owned()), "{:?}", policy.flags());
+}
+
 #[test]
 fn a_host_may_ask_for_what_its_own_kubelet_serves_with() {
     let ask = |host: &str, node: &str, hosts: &[&str], key: &KeyPair| {

@@ -32,6 +32,24 @@ impl<'e> Metadata<'e> {
         http::parse(&Zeroizing::new(self.ask(path)?), SERVICE)
     }
 
+    /// Which machine it is, as the cloud controller manager names it.
+    pub(super) fn provider_id(&self) -> Result<String> {
+        let [machine, zone] =
+            ["instance-id", "placement/availability-zone"].map(|it| self.ask(&format!("meta-data/{it}")));
+        let (machine, zone) = (machine?, zone?);
+        let (machine, zone) = (machine.trim(), zone.trim());
+        let is_word =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        if !machine.starts_with("i-") || zone.is_empty() || !is_word(machine) || !is_word(zone) {
+            return Err(Error::transient(format!("{SERVICE} does not say which machine this is"))
+                .evidence(format!("instance-id {machine:?}, availability-zone {zone:?}"))
+                .hint(
+                    "is this host a machine of Amazon EC2? turnup config set phase3.cloud_controller=n where it is not",
+                ));
+        }
+        Ok(format!("aws:///{zone}/{machine}"))
+    }
+
     /// What the machine's role lends it.
     pub(super) fn key(&self) -> Result<LentKey> {
         let roles = "meta-data/iam/security-credentials/";

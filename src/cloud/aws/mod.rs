@@ -14,7 +14,10 @@ mod zone;
 use std::path::{Path, PathBuf};
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, LendKey, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming};
+use super::{
+    Cloud, Endpoints, FetchProviderId, KnownError, LendKey, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known,
+    naming,
+};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -99,6 +102,21 @@ impl Cloud for Aws {
 
     fn bucket_key(&self) -> Option<LendKey> {
         Some(|endpoints| metadata::Metadata::open(&endpoints.metadata)?.key())
+    }
+
+    fn fetch_provider_id(&self) -> Option<FetchProviderId> {
+        Some(|endpoints| metadata::Metadata::open(&endpoints.metadata)?.provider_id())
+    }
+
+    fn machine_domains(&self) -> &'static [&'static str] {
+        // Inner names, of us-east-1 and of all other regions; public ones likewise, and China's.
+        &[
+            ".ec2.internal",
+            ".compute.internal",
+            ".compute-1.amazonaws.com",
+            ".compute.amazonaws.com",
+            ".compute.amazonaws.com.cn",
+        ]
     }
 
     fn machine_fields(&self) -> &'static [&'static str] {

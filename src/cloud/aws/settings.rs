@@ -28,6 +28,7 @@ const MOST_TAGS: usize = 30;
 
 /// `cluster.aws` of the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the module's variable")]
 pub(super) struct AwsSettings {
     region: String,
     zones: Vec<String>,
@@ -51,6 +52,8 @@ pub(super) struct AwsSettings {
     termination_queue: bool,
     detailed_monitoring: bool,
     cpu_credits: String,
+    /// Whether control-plane hosts may do what the cloud controller manager does.
+    cloud_controller: bool,
     /// Where control-plane hosts may keep backups, by their role; empty without.
     backup_bucket: String,
     /// With its slash, or empty.
@@ -122,6 +125,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
         termination_queue: flag("termination_queue")?,
         detailed_monitoring: flag("detailed_monitoring")?,
         cpu_credits: text("cpu_credits")?,
+        cloud_controller: settings.get_bool("phase3.cloud_controller")?,
         backup_bucket,
         backup_prefix,
         names: AwsNames::default(),

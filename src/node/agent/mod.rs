@@ -10,15 +10,17 @@
 //! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]), and makes it a
 //! voter again where it has lost its data ([`rejoin`]). It renews the host's certificates where the
 //! keys of authorities are ([`renewal`]). On hosts of node groups it powers a machine off that is
-//! told to end ([`retire`]). Programs that watch ask [`metrics`].
-//! It never starts, stops or restarts its own unit, which would wait for its own end.
+//! told to end ([`retire`]). It tells the Node its machine ([`machine`]). Programs that watch ask
+//! [`metrics`]. It never starts, stops or restarts its own unit, which would wait for its own end.
 
 mod decide;
 mod etcd;
 mod etcd_care;
 mod etcdctl;
+mod machine;
 mod metrics;
 mod observe;
+mod own_node;
 mod rejoin;
 mod renewal;
 mod retire;
@@ -43,6 +45,7 @@ use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
 use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
 use etcd_care::{Care, EtcdCare};
+use machine::MachineNote;
 use metrics::{Counts, Metrics};
 use renewal::CertificateRenewal;
 use retire::Retirement;
@@ -101,6 +104,8 @@ trait Host {
     fn revive_kubelet(&mut self) -> Result<bool>;
     /// Whether the API is asked for a certificate.
     fn awaits_certificate(&self) -> bool;
+    /// Tells its Node which machine it is, where that lacks it; what was written.
+    fn note_machine(&mut self) -> Result<Option<String>>;
     /// A round of care for its member of etcd, after a look that found nothing else.
     fn care_for_etcd(&mut self, clock: Timestamp) -> Care;
     /// Whether its member of etcd has lost its data, and does not vote again yet.
@@ -124,6 +129,7 @@ struct ThisHost {
     node_config: Option<NodeConfig>,
     /// Its member of etcd, while the last look found data of it.
     member: Option<OwnMember>,
+    machine: MachineNote,
     retirement: Retirement,
 }
 
@@ -136,6 +142,7 @@ impl ThisHost {
             turn: None,
             node_config: None,
             member: None,
+            machine: MachineNote::default(),
             retirement: Retirement::default(),
         }
     }
@@ -173,6 +180,10 @@ impl Host for ThisHost {
 
     fn awaits_certificate(&self) -> bool {
         self.renewal.as_ref().is_some_and(CertificateRenewal::is_waiting)
+    }
+
+    fn note_machine(&mut self) -> Result<Option<String>> {
+        self.node_config.as_ref().map_or(Ok(None), |node_config| self.machine.write(node_config))
     }
 
     fn care_for_etcd(&mut self, clock: Timestamp) -> Care {
@@ -250,6 +261,10 @@ impl<'a> Agent<'a> {
             HostAction::Stay(HostState::AsDeclared, None) => {
                 self.renew_certificates()?;
                 self.revive_kubelet()?;
+                // The API server may be away: the next look asks again.
+                if let Ok(Some(noted)) = self.host.note_machine() {
+                    self.tell(&noted)?;
+                }
                 self.care_for_etcd(clock)
             }
             HostAction::Stay(state, problem) => {

@@ -3,23 +3,20 @@
 //! powers it off. What makes the group's machines makes the next one.
 //!
 //! The annotation has the id of the boot: the next machine of the same name has another one, and so
-//! has this one after a restart. A Node that takes pods is never retired. The agent asks with the
-//! credential of its kubelet, which may read this one Node, and the API server answers from its
-//! cache.
+//! has this one after a restart. A Node that takes pods is never retired.
 
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::error::{Context as _, Result};
+use crate::error::Result;
 use crate::failpoint;
 use crate::inventory::Role;
 
-use super::super::api_client::ApiClient;
-use super::super::facts::CLIENT_CERTIFICATE;
 use super::super::node_config::NodeConfig;
 use super::super::{boot_config, systemd, up};
+use super::own_node::OwnNode;
 
 /// The annotation: the id of the boot that is to end.
 pub(crate) const RETIRE: &str = "turnup.dev/retire";
@@ -33,13 +30,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 #[derive(Default)]
 pub(super) struct Retirement {
     asked: Option<Instant>,
-    client: Option<Client>,
-}
-
-/// The way to the API server, as long as the certificate is the same.
-struct Client {
-    api: ApiClient,
-    certificate_of: SystemTime,
+    api: OwnNode,
 }
 
 impl Retirement {
@@ -51,7 +42,7 @@ impl Retirement {
         }
         self.asked = Some(Instant::now());
         self.ask().unwrap_or_else(|_| {
-            self.client = None;
+            self.api = OwnNode::default();
             false
         })
     }
@@ -59,21 +50,8 @@ impl Retirement {
     fn ask(&mut self) -> Result<bool> {
         let applied = NodeConfig::read_applied()?.filter(|applied| applied.role == Role::Worker);
         let Some(node_config) = applied.filter(|_| Path::new(boot_config::FILE).exists()) else { return Ok(false) };
-        // As the API server has it in its cache: nothing is asked of etcd.
-        let path = format!("/api/v1/nodes/{}?resourceVersion=0", node_config.node);
-        let node = self.client(Path::new(CLIENT_CERTIFICATE))?.api.get(&path)?.unwrap_or_default();
+        let node = self.api.read(&node_config.node)?;
         Ok(is_retired(&node, fs_err::read_to_string(BOOT_ID)?.trim()))
-    }
-
-    /// kubelet renews its certificate, by another file in the place of the old one.
-    fn client(&mut self, certificate: &Path) -> Result<&Client> {
-        let certificate_of = fs_err::metadata(certificate)?.modified().context("the time of a certificate")?;
-        let known = self.client.take().filter(|client| client.certificate_of == certificate_of);
-        let client = match known {
-            Some(client) => client,
-            None => Client { api: ApiClient::connect(certificate, certificate)?, certificate_of },
-        };
-        Ok(self.client.insert(client))
     }
 }
 

@@ -22,6 +22,10 @@ impl Host for FakeHost {
         self.seen.remove(0)
     }
 
+    fn note_machine(&mut self) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     fn repair(&mut self) -> Result<()> {
         self.done.push("repair");
         self.repaired.remove(0)
