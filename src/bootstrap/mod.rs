@@ -6,6 +6,9 @@
 //! `user_data`. Nothing here knows which cloud a host came from.
 
 mod api;
+#[cfg(test)]
+#[path = "api_server_tests.rs"]
+mod api_server;
 mod assets;
 mod authentication;
 mod authority;
@@ -49,6 +52,7 @@ mod kubeconfig_entries;
 mod kubelet;
 mod kubelet_certificate;
 mod latest;
+mod machine_authenticator;
 mod machine_identity;
 mod manifest;
 pub mod node_config;
@@ -104,6 +108,7 @@ pub use host_certificates::{RenewalScope, renew_certificates};
 pub use keyset::{ItemState, Keyset, KeysetItem, KeysetName, RotationStep};
 pub use kube_proxy::kube_proxy_config;
 pub(crate) use kubelet::shared_disk_thresholds;
+pub use machine_authenticator::{AuthenticatorOptions, MachineRole, run as run_machine_authenticator};
 pub use node_config::file_of as node_config_file;
 pub use node_groups::find_without_balancer;
 pub use node_target::Group;
