@@ -94,8 +94,8 @@ enum Command {
         #[arg(long, value_name = "TEXT")]
         audience: String,
     },
-    /// Tell this host's API server which machine of the cluster shows a token, by what its cloud says:
-    /// what a unit does on control-plane hosts of some clouds
+    /// Tell this host's API server which machine of the cluster shows a token, by what its cloud
+    /// says: what a unit does on control-plane hosts of some clouds
     MachineAuthenticator(MachineAuthenticator),
     /// Mount the disks that `up` mounted last: what a unit does at every boot
     Mount,

@@ -140,8 +140,8 @@ pub trait Cloud: VolumeProvider {
         None
     }
 
-    /// What asks it whose token it is, where no signature says that by itself; with the rights of the
-    /// host's own identity.
+    /// What asks it whose token it is, where no signature says that by itself; with the rights of
+    /// the host's own identity.
     fn identity_judge(&self) -> Option<OpenJudge> {
         None
     }
