@@ -156,9 +156,8 @@ fn read_machine(text: &str, id: &str, cluster: &str) -> Result<ProvenMachine> {
     if tag(machine, CLUSTER_TAG) != Some(cluster) {
         return refused("is of another cluster".into());
     }
-    let group = match (tag(machine, GROUP_TAG), tag(machine, CONTROL_PLANE_TAG)) {
-        (Some(group), None) => group,
-        _ => return refused("is of no node group".into()),
+    let (Some(group), None) = (tag(machine, GROUP_TAG), tag(machine, CONTROL_PLANE_TAG)) else {
+        return refused("is of no node group".into());
     };
     let host = child(machine, "privateDnsName");
     if host.is_empty() {

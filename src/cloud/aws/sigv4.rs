@@ -115,7 +115,7 @@ impl PresignedRequest<'_> {
         let pairs = pairs.into_iter().map(|(name, value)| Zeroizing::new(format!("{name}={}", escape(value))));
         let pairs: Vec<Zeroizing<String>> = pairs.collect();
         let query = Zeroizing::new(pairs.iter().map(|pair| pair.as_str()).collect::<Vec<_>>().join("&"));
-        let lines: String = self.headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let lines: String = self.headers.iter().map(|(name, value)| [*name, ":", *value, "\n"].concat()).collect();
         let digest = hex::encode(Sha256::digest(""));
         let canonical = Zeroizing::new(format!("GET\n/\n{}\n{lines}\n{names}\n{digest}", query.as_str()));
         let signature = sign(&canonical, &moment, &scope, lent);
