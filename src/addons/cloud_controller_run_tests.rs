@@ -14,7 +14,7 @@ use super::object::Object;
 use super::tests::render_set;
 use crate::artifacts::{Cache, Lock, NoProgress, Sources};
 use crate::bootstrap::Kubectl;
-use crate::bootstrap::api_server_tests::{ApiServer, free_port};
+use crate::bootstrap::api_server::{ApiServer, free_port};
 
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const MACHINE: &str = "turnup.dev/machine";
@@ -167,7 +167,7 @@ fn nodes_and_services_become_what_amazon_has_and_no_healthy_node_goes() {
     let mut running = Running(Vec::new());
     let amazon = Amazon::start(&mut running);
     let manifest = render_set(ADDON, &[&ON[..], &[("phase1.cluster_name", "shop")]].concat()).unwrap();
-    let api = ApiServer::start(&Lock::embedded().unwrap().default, None);
+    let api = ApiServer::start(&Lock::embedded().unwrap().default, &[], &[]);
     let admin = api.admin();
     admin.apply(&manifest).unwrap();
     let control_plane = json!({"node-role.kubernetes.io/control-plane": "",

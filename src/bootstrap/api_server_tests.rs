@@ -1,5 +1,5 @@
-//! etcd and a real API server for tests of what is said to one, with the programs of the cache; it
-//! ends with the test.
+//! A real etcd and a real API server for tests of what is said to one, with the programs of the
+//! cache, and clients that show a token as a kubelet or a pod does. They end with the test.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(clippy::disallowed_methods, reason = "servers that run until the test ends")]
 
@@ -8,25 +8,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api::Kubectl;
 use super::kubeconfig::{self, Identity};
 use crate::artifacts::{Cache, Lock, NoProgress, Sources};
 
-pub(in crate::bootstrap) fn authority() -> (String, Issuer<'static, KeyPair>) {
+pub(crate) fn authority() -> (String, Issuer<'static, KeyPair>) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     (params.self_signed(&key).unwrap().pem(), Issuer::new(params, key))
 }
 
-pub(in crate::bootstrap) fn signed(
-    issuer: &Issuer<'_, KeyPair>,
-    name: &str,
-    group: Option<&str>,
-) -> (rcgen::Certificate, KeyPair) {
+pub(crate) fn signed(issuer: &Issuer<'_, KeyPair>, name: &str, group: Option<&str>) -> (rcgen::Certificate, KeyPair) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::default();
     params.subject_alt_names = vec![SanType::IpAddress([127, 0, 0, 1].into())];
@@ -43,9 +41,9 @@ pub(crate) struct ApiServer {
     running: Vec<Child>,
     /// Where its files are, and those of its clients.
     pub(crate) dir: tempfile::TempDir,
-    pub(in crate::bootstrap) port: u16,
-    pub(in crate::bootstrap) authority: String,
-    pub(in crate::bootstrap) kubectl: PathBuf,
+    port: u16,
+    authority: String,
+    kubectl: PathBuf,
 }
 
 impl Drop for ApiServer {
@@ -62,8 +60,8 @@ pub(crate) fn free_port() -> u16 {
 }
 
 impl ApiServer {
-    /// One of this version; with a file of who is known to it, where that is to be.
-    pub(crate) fn start(version: &str, authentication: Option<&Value>) -> Self {
+    /// With these flags besides what it needs; `{dir}` in them is the directory of these files.
+    pub(crate) fn start(version: &str, own_flags: &[&str], files: &[(&str, &Value)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str| dir.path().join(name).display().to_string();
         let write = |name: &str, text: &str| fs_err::write(file(name), text).unwrap();
@@ -78,6 +76,9 @@ impl ApiServer {
         write("server.crt", &server.pem());
         write("server.key", &server_key.serialize_pem());
         write("server.pub", &server_key.public_key_pem());
+        for (name, content) in files {
+            write(name, &content.to_string());
+        }
         let url = format!("https://127.0.0.1:{port}");
         let (certificate, key) = (&admin.pem(), &admin_key.serialize_pem());
         write(
@@ -96,7 +97,7 @@ impl ApiServer {
             format!("--advertise-client-urls={etcd_url}"),
             format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
         ];
-        let mut flags = vec![
+        let flags = [
             format!("--etcd-servers={etcd_url}"),
             format!("--secure-port={port}"),
             "--bind-address=127.0.0.1".into(),
@@ -112,10 +113,8 @@ impl ApiServer {
             format!("--service-account-signing-key-file={}", file("server.key")),
             format!("--service-account-key-file={}", file("server.pub")),
         ];
-        if let Some(authentication) = authentication {
-            write("authentication.yaml", &authentication.to_string());
-            flags.push(format!("--authentication-config={}", file("authentication.yaml")));
-        }
+        let own = own_flags.iter().map(|flag| flag.replace("{dir}", &dir.path().display().to_string()));
+        let flags: Vec<String> = flags.into_iter().chain(own).collect();
         let running =
             vec![start(&programs[0].path, "etcd.log", &etcd_flags), start(&programs[1].path, "api.log", &flags)];
         let kubectl = programs[2].path.clone();
@@ -124,8 +123,7 @@ impl ApiServer {
         api
     }
 
-    /// What the API server said.
-    pub(in crate::bootstrap) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs_err::read_to_string(self.dir.path().join("api.log")).unwrap()
     }
 
@@ -138,7 +136,6 @@ impl ApiServer {
         }
     }
 
-    /// An administrator.
     pub(crate) fn admin(&self) -> Kubectl {
         Kubectl::new(self.kubectl.clone(), self.dir.path().join("admin"))
     }
@@ -151,5 +148,31 @@ impl ApiServer {
         let token = Identity::Token(token.trim());
         fs_err::write(&file, kubeconfig::render("shop", &url, &self.authority, name, &token)).unwrap();
         file
+    }
+
+    /// A kubelet whose program says this.
+    pub(crate) fn kubelet(&self, token: &str) -> Kubectl {
+        let credential = json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": token}});
+        let (said, file) = (self.dir.path().join("said"), self.dir.path().join("kubelet"));
+        fs_err::write(&said, credential.to_string()).unwrap();
+        let (url, said) = (format!("https://127.0.0.1:{}", self.port), said.display().to_string());
+        let program = Identity::Program(&["/bin/cat", &said]);
+        fs_err::write(&file, kubeconfig::render("shop", &url, &self.authority, "bootstrap", &program)).unwrap();
+        Kubectl::new(self.kubectl.clone(), file)
+    }
+
+    /// Asks with this token to be this node; what the API server says where it refuses.
+    pub(crate) fn ask(&self, token: &str, request: &str, node: &str) -> Result<(), String> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+        params.distinguished_name.push(DnType::CommonName, format!("system:node:{node}"));
+        let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap().replace("\r\n", "\n");
+        let csr = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": request}, "spec": {"signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+            "usages": ["digital signature", "client auth"], "request": STANDARD.encode(pem)}});
+        let kubelet = self.kubelet(token);
+        let run = kubelet.command(&["create", "--validate=false", "--filename=-"]).stdin(csr.to_string());
+        run.output().map(drop).map_err(|failure| failure.stderr().to_owned())
     }
 }

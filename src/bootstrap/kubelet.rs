@@ -16,7 +16,8 @@ use crate::node::firewall;
 use crate::node::layout;
 use crate::node::node_config::{
     ADDON_MANAGER_UNIT, AGENT_UNIT, API_UNIT, BACKUP_TIMER, BALANCER_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content,
-    DNS_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MOUNTS_UNIT, PROXY_AUTHORITY, TRUST_UNIT, Unit,
+    DNS_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MACHINE_AUTHENTICATOR_UNIT, MOUNTS_UNIT, PROXY_AUTHORITY,
+    TRUST_UNIT, Unit,
 };
 use crate::node::provider_id;
 
@@ -26,6 +27,7 @@ use super::configuration::{self, Configuration};
 use super::firewall::FILE as FIREWALL_FILE;
 use super::group_node::{BALANCER, GROUP, TEMPLATE};
 use super::healthcheck;
+use super::machine_authenticator;
 use super::node_metadata;
 use super::node_target::NodeTarget;
 use super::proxy::HostProxy;
@@ -48,6 +50,8 @@ pub(super) struct Agents<'a> {
     pub(super) has_balancer: bool,
     /// The flags of the CSR approver, on hosts that have it.
     pub(super) approver: Option<Vec<String>>,
+    /// The flags of the machine authenticator, on hosts that have it.
+    pub(super) authenticator: Option<Vec<String>>,
     /// Whether pods of users must stay off this node.
     pub(super) tainted: bool,
     /// Whether the host has nftables rules of turnup's.
@@ -256,6 +260,8 @@ impl Agents<'_> {
             addon_manager => layout::ADDON_MANAGER_KUBECONFIG,
             version => self.cluster.version(),
             approver => self.approver.clone().unwrap_or_default(),
+            authenticator => self.authenticator.clone().unwrap_or_default(),
+            authenticator_user => machine_authenticator::USER_ID,
             healthcheck => healthcheck::flags(self.target.address, self.settings().api_port),
             healthcheck_user => healthcheck::USER_ID,
             backup_seconds => self.backup().map(|settings| settings.interval.as_secs()),
@@ -295,6 +301,9 @@ impl Agents<'_> {
         }
         if self.target.role == Role::ControlPlane {
             units.push(unit(HEALTHCHECK_UNIT, &[])?);
+        }
+        if self.authenticator.is_some() {
+            units.push(unit(MACHINE_AUTHENTICATOR_UNIT, &[])?);
         }
         // Before the first API server: a name that does not exist is remembered.
         if self.target.role == Role::ControlPlane && self.settings().dns.is_some() {

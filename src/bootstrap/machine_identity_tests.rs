@@ -8,17 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use rcgen::{CertificateParams, DnType, KeyPair, PublicKeyData as _, SigningKey as _};
+use rcgen::{KeyPair, PublicKeyData as _, SigningKey as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use super::super::api::Kubectl;
-use super::super::api_server_tests::{ApiServer, authority, signed};
+use super::super::api_server::{ApiServer, authority, signed};
 use super::super::csr_approver::{Policy, look_once};
 use super::super::groups;
-use super::super::kubeconfig::{self, Identity};
 use super::super::setting_tests::cluster;
 use super::super::user_data::tests::{boot_of_worker, group};
 use super::*;
@@ -88,6 +86,46 @@ fn a_host_of_the_configuration_asks_its_cloud_and_one_of_the_user_has_a_token() 
     let group = group("web", Role::Worker);
     let error = groups::admit(&cluster, &group).err().unwrap();
     assert_eq!(error.message(), "hosts of the group web join by their cloud's word, and no token lets one in");
+}
+
+/// A cluster on aws, whose cloud is asked about machines.
+fn aws() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("phase1.cloud_provider", "aws"),
+        ("phase1.aws.region", "eu-central-1"),
+        ("phase1.cluster_name", "shop"),
+        ("phase1.user_data.artifacts_url", "https://artifacts.example.com"),
+        ("phase1.user_data.identity", "cloud"),
+    ]
+}
+
+#[test]
+fn where_the_cloud_is_asked_the_api_server_verifies_nothing_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |changes: &[(&str, &str)]| {
+        let mut all = aws();
+        all.retain(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
+        cluster(dir.path(), &[&all[..], changes].concat())
+    };
+    let own = of(&[]);
+    let role = find_role(&own).unwrap().unwrap();
+    let expected = [role.audience.as_str(), &role.cluster, &role.role]
+        == ["turnup.dev/aws/eu-central-1/shop", "shop", "shop-eu-central-1-node"];
+    assert!(expected, "{role:?}");
+    assert_eq!(super::super::authentication::find(&own).unwrap(), None);
+    let words = find_program(&own).unwrap().unwrap();
+    assert_eq!(words[1..], ["node", "machine-identity", "--cloud=aws", "--audience=turnup.dev/aws/eu-central-1/shop"]);
+    assert_eq!(find_role(&of(&[("phase1.user_data.identity", "token")])).unwrap(), None);
+    // Users of an identity provider are another matter.
+    let users =
+        [("phase2.apiserver.oidc_issuer_url", "https://login.example.com"), ("phase2.apiserver.oidc_client_id", "k8s")];
+    assert!(super::super::authentication::find(&of(&users)).unwrap().is_some());
+    let said = |changes: &[(&str, &str)]| find_proof(&of(changes)).unwrap_err().render();
+    let all = [
+        said(&[("phase2.apiserver.authentication_webhook_file", "webhook.yaml")]),
+        said(&[("phase1.aws.node_instance_profile", "nodes")]),
+    ];
+    insta::assert_snapshot!(all.join("\n"));
 }
 
 /// Signs what it is asked to, and says with which key.
@@ -170,34 +208,6 @@ fn claims(issuer: &TokenIssuer, name: &str) -> Value {
     })
 }
 
-impl ApiServer {
-    /// A kubelet whose program says this.
-    fn kubelet(&self, token: &str) -> Kubectl {
-        let credential = json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": token}});
-        let (said, file) = (self.dir.path().join("said"), self.dir.path().join("kubelet"));
-        fs_err::write(&said, credential.to_string()).unwrap();
-        let (url, said) = (format!("https://127.0.0.1:{}", self.port), said.display().to_string());
-        let program = Identity::Program(&["/bin/cat", &said]);
-        fs_err::write(&file, kubeconfig::render("shop", &url, &self.authority, "bootstrap", &program)).unwrap();
-        Kubectl::new(self.kubectl.clone(), file)
-    }
-
-    /// Asks with this token to be this node; what the API server says where it refuses.
-    fn ask(&self, token: &str, request: &str, node: &str) -> std::result::Result<(), String> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
-        params.distinguished_name.push(DnType::CommonName, format!("system:node:{node}"));
-        let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap().replace("\r\n", "\n");
-        let csr = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-            "metadata": {"name": request}, "spec": {"signerName": "kubernetes.io/kube-apiserver-client-kubelet",
-            "usages": ["digital signature", "client auth"], "request": STANDARD.encode(pem)}});
-        let kubelet = self.kubelet(token);
-        let run = kubelet.command(&["create", "--validate=false", "--filename=-"]).stdin(csr.to_string());
-        run.output().map(drop).map_err(|failure| failure.stderr().to_owned())
-    }
-}
-
 #[test]
 #[ignore = "starts an API server: make test-components"]
 fn a_machine_becomes_the_node_of_its_name_and_a_forged_one_none() {
@@ -214,7 +224,8 @@ fn a_machine_becomes_the_node_of_its_name_and_a_forged_one_none() {
     machines["issuer"]["certificateAuthority"] = issuer.authority.clone().into();
     let mut file = with(&[]).unwrap().unwrap();
     file["jwt"] = json!([machines]);
-    let api = ApiServer::start(&cluster.settings.kubernetes_version, Some(&file));
+    let flag = "--authentication-config={dir}/authentication.yaml";
+    let api = ApiServer::start(&cluster.settings.kubernetes_version, &[flag], &[("authentication.yaml", &file)]);
     let admin = api.admin();
     admin.apply(&cluster.source.read_text("templates/bootstrap/rbac.yaml").unwrap()).unwrap();
     let token = |change: &dyn Fn(&mut Value)| {

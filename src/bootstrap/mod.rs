@@ -7,7 +7,8 @@
 
 mod api;
 #[cfg(test)]
-pub(crate) mod api_server_tests;
+#[path = "api_server_tests.rs"]
+pub(crate) mod api_server;
 mod assets;
 mod authentication;
 mod authority;
@@ -52,6 +53,7 @@ mod kubeconfig_entries;
 mod kubelet;
 mod kubelet_certificate;
 mod latest;
+mod machine_authenticator;
 mod machine_identity;
 mod manifest;
 pub mod node_config;
@@ -107,6 +109,7 @@ pub use host_certificates::{HostCertificates, RenewalScope};
 pub use keyset::{ItemState, Keyset, KeysetItem, KeysetName, RotationStep};
 pub use kube_proxy::kube_proxy_config;
 pub(crate) use kubelet::shared_disk_thresholds;
+pub use machine_authenticator::{AuthenticatorOptions, MachineRole, run as run_machine_authenticator};
 pub use node_config::file_of as node_config_file;
 pub use node_groups::find_without_balancer;
 pub use node_target::Group;

@@ -17,7 +17,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
 use crate::node::facts::CLIENT_CERTIFICATE;
-use crate::node::node_config::{BACKUP_SERVICE, Content, File, Health, NodeConfig, Unit};
+use crate::node::node_config::{BACKUP_SERVICE, Content, Directory, File, Health, NodeConfig, Unit};
 use crate::node::{layout, yaml};
 
 use super::assets::{Assets, unit_word};
@@ -43,6 +43,7 @@ use super::node_target::NodeTarget;
 use super::pki::{Authority, Leaf, Pki};
 use super::runtime;
 use super::template;
+use super::{machine_authenticator, machine_identity};
 
 /// Where node configs lie below the cluster's directory.
 pub const DIRECTORY: &str = "node-config";
@@ -107,6 +108,10 @@ impl NodeConfigs<'_> {
         if csr_approver::is_wanted(self.cluster)? {
             leaves.push(Leaf::client(csr_approver::NAME, cluster, csr_approver::USER, None));
         }
+        if machine_identity::find_role(self.cluster)?.is_some() {
+            let names = machine_authenticator::server_names();
+            leaves.push(Leaf::server(machine_authenticator::NAME, cluster, machine_authenticator::SUBJECT, names));
+        }
         for host in self.inventory.control_planes() {
             let name = &host.name;
             let mut etcd_names = host_names(host);
@@ -153,6 +158,7 @@ impl NodeConfigs<'_> {
         if host.role == Role::ControlPlane {
             users = control_plane::users(&self.cluster.settings);
             users.push(healthcheck::system_user());
+            users.extend(agents.authenticator.as_ref().map(|_| machine_authenticator::system_user()));
             self.control_plane_files(host, &machine.files, &mut files)?;
             let (name, url) = ("etcd healthy".into(), "http://127.0.0.1:2381/health".into());
             health.push(Health { name, url, pod: "kube-system_etcd-".into() });
@@ -165,6 +171,8 @@ impl NodeConfigs<'_> {
         dirs.extend(node_directories(&self.cluster.settings));
         if host.role == Role::ControlPlane {
             dirs.extend(control_plane::directories(host, &self.cluster.settings));
+            let path = layout::MACHINE_AUTHENTICATOR.to_owned();
+            dirs.extend(agents.authenticator.as_ref().map(|_| Directory { path, mode: 0o755, owner: 0 }));
         }
         // The first item for ever, also when others came after it: disks are known by it.
         let first = files.pki.text(&KeysetName::EtcdCa.file(keyset::FIRST), "crt")?;
@@ -314,6 +322,12 @@ impl NodeConfigs<'_> {
         scheduler.push(control_plane::SCHEDULER_CONFIG, Content::Yaml(control_plane.scheduler_config()?));
         files.public(layout::HEALTHCHECK_CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
         files.key(layout::HEALTHCHECK_KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
+        if machine_identity::find_role(self.cluster)?.is_some() {
+            let name = machine_authenticator::NAME;
+            files.public(layout::MACHINE_AUTHENTICATOR_CERTIFICATE, &format!("{name}.crt"))?;
+            let key = format!("{name}.key");
+            files.key(layout::MACHINE_AUTHENTICATOR_KEY, &key, machine_authenticator::USER_ID)?;
+        }
         self.root_kubeconfigs(host, files)?;
         self.authorities(files)?;
         self.dns_file(files)?;
@@ -401,6 +415,12 @@ impl NodeConfigs<'_> {
         own.pair("front-proxy-client", "front-proxy-client")?;
         for (name, content) in control_plane.api_server_files()? {
             own.push(name, content);
+        }
+        if machine_identity::find_role(self.cluster)?.is_some() {
+            let (name, authority) = (&self.cluster.settings.name, own.all.pki.bundle(Authority::Cluster)?);
+            let url = machine_authenticator::url();
+            let config = kubeconfig::config(name, &url, &authority, "kube-apiserver", &Identity::Unproven);
+            own.push(control_plane::MACHINES, Content::Yaml(config));
         }
         let of = &self.cluster.settings.control_plane;
         let encrypted: &[String] = if of.encryption_at_rest { &of.encryption_resources } else { &[] };

@@ -280,6 +280,7 @@ impl Action for WriteNodeConfig {
                 "phase1.cluster_name",
                 "phase1.control_plane.runs_pods",
                 "phase1.etcd_volume.identity",
+                "phase1.user_data.identity",
                 "phase2.",
             ])
             .with("nftables rules", firewall::rules_of(cluster, &self.0.inventory, host)?.unwrap_or_default())

@@ -9,7 +9,10 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use crate::addons::run_addon_manager;
-use crate::bootstrap::{HostCertificates, Policy, RenewalScope, run_csr_approver, sign_credential};
+use crate::bootstrap::{
+    AuthenticatorOptions, HostCertificates, MachineRole, Policy, RenewalScope, run_csr_approver,
+    run_machine_authenticator, sign_credential,
+};
 use crate::config::parse_duration;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
@@ -100,6 +103,9 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         cloud: String,
     },
+    /// Tell this host's API server which machine of the cluster shows a token, by what its cloud
+    /// says: what a unit does on control-plane hosts of some clouds
+    MachineAuthenticator(MachineAuthenticator),
     /// Mount the disks that `up` mounted last: what a unit does at every boot
     Mount,
     /// Read a delivery and make this host what it says
@@ -209,10 +215,38 @@ struct Healthcheck {
     key: PathBuf,
 }
 
+#[derive(Clone, Debug, clap::Args)]
+struct MachineAuthenticator {
+    /// Where to answer: an address of this host alone
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    /// The certificate to serve with
+    #[arg(long, value_name = "FILE")]
+    certificate: PathBuf,
+    /// The key of that
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The cloud to ask
+    #[arg(long, value_name = "NAME")]
+    cloud: String,
+    /// The cluster that the machines are of
+    #[arg(long, value_name = "NAME")]
+    cluster: String,
+    /// What their tokens are for
+    #[arg(long, value_name = "TEXT")]
+    audience: String,
+    /// The role that the cloud lends them
+    #[arg(long, value_name = "NAME")]
+    role: String,
+    /// A node group and how the names of its Nodes begin; may be repeated
+    #[arg(long, value_name = "GROUP=PREFIX", value_parser = parse_group)]
+    node_group: Vec<(String, String)>,
+}
+
 /// Does it.
 pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
-    // The health check and the load balancer have nothing to clean up: a signal ends them at once.
-    if !matches!(args.command, Command::Healthcheck(_) | Command::Balancer(_)) {
+    // These servers have nothing to clean up: a signal ends them at once.
+    if !matches!(args.command, Command::Healthcheck(_) | Command::Balancer(_) | Command::MachineAuthenticator(_)) {
         signals::install()?;
     }
     match args.command {
@@ -230,6 +264,13 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             printer.json(&machine_identity::fetch(cloud, audience)?)
         }
         Command::ProviderId { ref cloud } => provider_id::write(cloud),
+        Command::MachineAuthenticator(ref args) => {
+            let MachineAuthenticator { listen, certificate, key, cloud, cluster, audience, role, node_group } =
+                args.clone();
+            let (workers, node_groups) = (MachineRole { audience, cluster, role }, node_group.into_iter().collect());
+            let options = AuthenticatorOptions { listen, certificate, key, cloud, workers, node_groups };
+            run_machine_authenticator(options, &mut std::io::stdout().lock())
+        }
         Command::Credential { ref user } => printer.json(&sign_credential(user)?),
         Command::CsrApprover(ref args) => {
             let CsrApprover { node_group, deny_node, deny_san, machine_domain, kubeconfig, kubectl } = args.clone();

@@ -131,6 +131,13 @@ pub(crate) const HEALTHCHECK_CERTIFICATE: &str = "/etc/kubernetes/healthcheck/cl
 /// Its key.
 pub(crate) const HEALTHCHECK_KEY: &str = "/etc/kubernetes/healthcheck/client.key";
 
+/// What the machine authenticator reads.
+pub(crate) const MACHINE_AUTHENTICATOR: &str = "/etc/kubernetes/machine-authenticator";
+/// The certificate that it shows to the API server.
+pub(crate) const MACHINE_AUTHENTICATOR_CERTIFICATE: &str = "/etc/kubernetes/machine-authenticator/server.crt";
+/// Its key.
+pub(crate) const MACHINE_AUTHENTICATOR_KEY: &str = "/etc/kubernetes/machine-authenticator/server.key";
+
 /// What the names of the API server in DNS are kept with, beside [`DNS`].
 pub(crate) const DNS_CERTIFICATE: &str = "/etc/kubernetes/dns/client.crt";
 /// Its key.

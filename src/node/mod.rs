@@ -33,6 +33,7 @@ pub(crate) mod firewall;
 pub(crate) mod healthcheck;
 mod hosts_file;
 mod http_server;
+pub(crate) mod https_server;
 mod identity;
 pub(crate) mod join;
 mod kubelet_watch;

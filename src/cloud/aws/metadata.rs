@@ -9,6 +9,14 @@ use crate::error::{Error, Result};
 
 const SERVICE: &str = "the metadata service";
 
+/// Where a machine is, and which one it is.
+#[derive(Clone, Debug)]
+pub(super) struct MachinePlace {
+    pub(super) instance: String,
+    pub(super) region: String,
+    pub(super) account: String,
+}
+
 /// The service, with the token that it wants to be asked with.
 pub(super) struct Metadata<'e> {
     url: &'e str,
@@ -48,6 +56,23 @@ impl<'e> Metadata<'e> {
                 ));
         }
         Ok(format!("aws:///{zone}/{machine}"))
+    }
+
+    /// Where the machine is.
+    pub(super) fn place(&self) -> Result<MachinePlace> {
+        let document = self.read("dynamic/instance-identity/document")?;
+        let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
+        Ok(MachinePlace { instance: text("instanceId"), region: text("region"), account: text("accountId") })
+    }
+
+    /// How the names of all services of the partition end.
+    pub(super) fn domain(&self) -> Result<String> {
+        Ok(self.ask("meta-data/services/domain")?.trim().to_owned())
+    }
+
+    /// The partition, as ARNs name it.
+    pub(super) fn partition(&self) -> Result<String> {
+        Ok(self.ask("meta-data/services/partition")?.trim().to_owned())
     }
 
     /// What the machine's role lends it.

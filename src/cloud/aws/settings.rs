@@ -12,10 +12,11 @@ use crate::config::{Network, Settings, object_prefix};
 use crate::error::Result;
 
 use super::machine::{check_bastion, check_machine, check_processor, is_arm};
+use super::machine_identity;
 use crate::cloud::spec::{
     CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, IPV6, Site, Spec, fit, require_apart,
 };
-use crate::cloud::{host, refused};
+use crate::cloud::{MachineProof, host, refused};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer
 /// wants free.
@@ -198,6 +199,16 @@ impl CloudSettings for AwsSettings {
 
     fn node_name_prefix(&self, group: &str) -> Option<String> {
         Some(fit(group, HOST_NAME_PREFIX))
+    }
+
+    fn machine_proof(&self, spec: &Spec) -> Result<Option<MachineProof>> {
+        if !self.node_instance_profile.is_empty() {
+            let why = format!("hosts are known by their role, and that of {} is unknown", self.node_instance_profile);
+            return Err(refused("phase1.aws.node_instance_profile", why).hint(
+                "turnup config unset phase1.aws.node_instance_profile, for a role of the cluster's own; or turnup config set phase1.user_data.identity=token",
+            ));
+        }
+        Ok(Some(MachineProof::Asked(machine_identity::role(&spec.name, &self.region, &self.names.node_role))))
     }
 
     fn variable(&self) -> serde_json::Result<serde_json::Value> {

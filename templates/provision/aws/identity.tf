@@ -18,7 +18,8 @@ locals {
 
   control_plane_statements = concat(
     [
-      # Where its etcd volume is, and which names of devices the machine has left. EC2 knows no narrower right to look than a region.
+      # Where its etcd volume is, and which names of devices the machine has left; which machine asks to join, where workers do so by their
+      # role. EC2 knows no narrower right to look than a region.
       {
         Sid       = "Look"
         Effect    = "Allow"
@@ -178,7 +179,8 @@ locals {
     ] : statement if local.aws.termination_queue],
   )
 
-  # Workers need nothing of the account but images from its registry. Who they are they read from their own metadata.
+  # Workers need nothing of the account but images from its registry. Who they are they read from their own metadata, and to prove it by their
+  # role (sts:GetCallerIdentity) needs no right.
   node_statements = [
     { Sid = "RegistryLogin", Effect = "Allow", Action = "ecr:GetAuthorizationToken", Resource = "*" },
     {
