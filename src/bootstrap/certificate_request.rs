@@ -63,10 +63,10 @@ impl CertificateRequest {
         }
         let Some(text) = request["status"]["certificate"].as_str() else {
             let what = if csr_approver::is_approved(request) { "signed" } else { "approved" };
-            return match age < PATIENCE {
-                true => Ok(Answer::Pending),
-                false => Err(self.refused(&format!("was not {what} in ten minutes"))),
-            };
+            if age < PATIENCE {
+                return Ok(Answer::Pending);
+            }
+            return Err(self.refused(&format!("was not {what} in ten minutes")));
         };
         let pem = STANDARD.decode(text).ok().and_then(|pem| String::from_utf8(pem).ok());
         let pem = pem.ok_or_else(|| self.refused("has a certificate that is no text"))?;

@@ -218,8 +218,7 @@ impl Agents<'_> {
         Ok(paths)
     }
 
-    /// The units in the order to start them.
-    pub(super) fn units(&self) -> Result<Vec<Unit>> {
+    fn kubelet_flags(&self) -> Result<Flags> {
         let labels = self.labels();
         let flags = Flags::new()
             .set("config", layout::KUBELET_CONFIG)
@@ -231,9 +230,15 @@ impl Agents<'_> {
         let own_dir = self.settings().host_system.own_kubelet_root();
         let flags = flags.set_if(own_dir.is_some(), "root-dir", own_dir.unwrap_or_default());
         let flags = set_credential_providers(flags, self.settings());
+        let has_cloud = self.settings().find_cloud_controller().is_some();
+        let flags = flags.set_if(has_cloud, "cloud-provider", "external");
+        self.configuration().with_flags(flags, kubelet_file)
+    }
+
+    /// The units in the order to start them.
+    pub(super) fn units(&self) -> Result<Vec<Unit>> {
+        let flags = self.kubelet_flags()?;
         let cloud = self.settings().find_cloud_controller();
-        let flags = flags.set_if(cloud.is_some(), "cloud-provider", "external");
-        let flags = self.configuration().with_flags(flags, kubelet_file)?;
         let proxy = HostProxy::find(self.cluster, Some(&self.api_host));
         let trusts = proxy.as_ref().is_some_and(HostProxy::has_authority);
         let config = self.kubelet_config()?;

@@ -63,10 +63,10 @@ impl ApiClient {
     ///
     /// # Errors
     /// That the API server is away, refuses the change, or has no such object.
-    pub(crate) fn merge(&self, path: &str, patch: &Value) -> Result<()> {
+    pub(crate) fn merge(&self, path: &str, change: &Value) -> Result<()> {
         let url = format!("{}{path}", self.server);
         let request = self.agent.patch(&url).header("Content-Type", "application/merge-patch+json");
-        let found = self.read(request.send(patch.to_string()))?;
+        let found = self.read(request.send(change.to_string()))?;
         found.map(drop).ok_or_else(|| Error::transient(format!("{} knows no {path}", self.server)))
     }
 

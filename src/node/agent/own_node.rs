@@ -33,8 +33,8 @@ impl OwnNode {
 
     /// Writes this into it.
     pub(super) fn merge(&mut self, name: &str, patch: &Value) -> Result<()> {
-        let path = format!("/api/v1/nodes/{name}");
-        self.ask(|api| api.merge(&path, patch))
+        let own = format!("/api/v1/nodes/{name}");
+        self.ask(|api| api.merge(&own, patch))
     }
 
     /// kubelet renews its certificate, by another file in the place of the old one.
