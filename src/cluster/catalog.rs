@@ -210,6 +210,7 @@ mod tests {
         assert_eq!(
             names,
             [
+                "aws-cloud-controller-manager",
                 "flannel",
                 "gateway-api",
                 "kube-network-policies",
@@ -225,7 +226,7 @@ mod tests {
                 "snapshot-controller"
             ]
         );
-        assert_eq!(Addon::all(&source).unwrap()[5].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
+        assert_eq!(Addon::all(&source).unwrap()[6].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
         let names = |addons: &[(&str, &str)]| -> Vec<String> {

@@ -25,7 +25,7 @@ use super::certificates::{Certificate, CertificateLife, HERE, describe, files_he
 pub(crate) const SCHEMA: &str = "turnup.certificates/1";
 
 /// What shows or uses the certificate, by its file below `pki/`.
-const OWNERS: [(&str, &str); 10] = [
+const OWNERS: [(&str, &str); 11] = [
     ("admin", "administrator"),
     ("apiserver-etcd-client", "kube-apiserver, client of etcd"),
     ("apiserver-kubelet-client", "kube-apiserver, client of kubelets"),
@@ -34,6 +34,7 @@ const OWNERS: [(&str, &str); 10] = [
     ("dns", "writer of DNS names"),
     ("front-proxy-client", "kube-apiserver, client of extension API servers"),
     ("healthcheck", "health check of kube-apiserver"),
+    ("machine-authenticator", "machine authenticator"),
     ("scheduler", "kube-scheduler"),
     ("ca-chain", "authority above"),
 ];

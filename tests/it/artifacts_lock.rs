@@ -98,7 +98,7 @@ fn the_shipped_file_is_complete() {
         for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "agnhost"] {
             assert!(images.contains(&kubernetes(name).as_str()), "{name}: {images:?}");
         }
-        assert_eq!(images.len(), 17);
+        assert_eq!(images.len(), 18);
         let mut digests: Vec<Digest> =
             selection.artifacts.iter().flat_map(|artifact| artifact.pins.iter().map(|pin| pin.sha256)).collect();
         digests.sort();
@@ -114,7 +114,12 @@ fn the_shipped_file_is_complete() {
         let of_addons = of_addons.chain(["acmesolver", "cert-manager", "cert-manager"]).chain(["otel-collector"; 2]);
         assert_eq!(
             optional,
-            ["kubeadm"].into_iter().chain(of_addons).chain(["tofu", "ecr-credential-provider"]).collect::<Vec<_>>()
+            ["kubeadm"]
+                .into_iter()
+                .chain(of_addons)
+                .chain(["tofu", "ecr-credential-provider"])
+                .chain(["aws-cloud-controller-manager"; 2])
+                .collect::<Vec<_>>()
         );
     }
 }

@@ -381,6 +381,15 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "manifest `addons/aws-cloud-controller-manager.yaml`",
+        &[
+            "phase3.cloud_controller_nlb_security_groups",
+            "phase3.cloud_controller_concurrent_services",
+            "phase3.cloud_controller_log_level",
+            "phase3.cloud_controller_memory_limit",
+        ],
+    ),
+    (
         "manifest `addons/cert-manager.yaml`",
         &[
             "phase3.cert_manager_replicas",
