@@ -32,7 +32,7 @@ pub(super) struct CertificateRequest {
 }
 
 /// What became of a request.
-pub(super) enum Answer {
+pub(super) enum CsrAnswer {
     /// Not yet signed.
     Pending,
     /// The certificate in PEM, and the key that it is for.
@@ -52,25 +52,25 @@ impl CertificateRequest {
     ///
     /// # Errors
     /// A transient one while the API is away; another one when the request comes to nothing.
-    pub(super) fn look(&self) -> Result<Answer> {
+    pub(super) fn look(&self) -> Result<CsrAnswer> {
         let found = connect()?.get(&format!("{PATH}/{}", self.name))?;
         self.read(&found.ok_or_else(|| self.refused("is deleted"))?, self.made.elapsed())
     }
 
-    fn read(&self, request: &Value, age: Duration) -> Result<Answer> {
+    fn read(&self, request: &Value, age: Duration) -> Result<CsrAnswer> {
         if let Some(why) = csr_approver::denial(request) {
             return Err(self.refused(&format!("is denied: {why}")));
         }
         let Some(text) = request["status"]["certificate"].as_str() else {
             let what = if csr_approver::is_approved(request) { "signed" } else { "approved" };
             if age < PATIENCE {
-                return Ok(Answer::Pending);
+                return Ok(CsrAnswer::Pending);
             }
             return Err(self.refused(&format!("was not {what} in ten minutes")));
         };
         let pem = STANDARD.decode(text).ok().and_then(|pem| String::from_utf8(pem).ok());
         let pem = pem.ok_or_else(|| self.refused("has a certificate that is no text"))?;
-        Ok(Answer::Signed(pem, Zeroizing::new(self.key.serialize_pem())))
+        Ok(CsrAnswer::Signed(pem, Zeroizing::new(self.key.serialize_pem())))
     }
 
     fn refused(&self, what: &str) -> Error {
@@ -120,8 +120,8 @@ mod tests {
         let read = |status: Value, minutes: u64| match request
             .read(&json!({"status": status}), Duration::from_mins(minutes))
         {
-            Ok(Answer::Pending) => "pending".to_owned(),
-            Ok(Answer::Signed(pem, key)) => format!("{pem} {}", *key == request.key.serialize_pem()),
+            Ok(CsrAnswer::Pending) => "pending".to_owned(),
+            Ok(CsrAnswer::Signed(pem, key)) => format!("{pem} {}", *key == request.key.serialize_pem()),
             Err(error) => {
                 assert_eq!(error.class(), crate::error::Class::Permanent);
                 error.message().to_owned()

@@ -24,7 +24,7 @@ use crate::node::agent::CertificateSource;
 use crate::node::layout::{ETCD_CA, FRONT_PROXY_CA, KUBELET_CERTIFICATE, KUBELET_KEY};
 use crate::node::node_config::Content;
 
-use super::certificate_request::{Answer, CertificateRequest};
+use super::certificate_request::{CertificateRequest, CsrAnswer};
 use super::component::CONTROLLER_MANAGER;
 use super::pki::{Authority, BACK_DATE, Leaf, der_of, hosts_of, share_of, sign};
 use super::private_key;
@@ -104,13 +104,13 @@ impl CertificateSource for HostCertificates {
     }
 }
 
-/// What a request has come to; it is asked again after an API that is away, and made once more after
-/// everything else.
+/// What a request has come to. It is asked again after an API that is away, and made once more
+/// after everything else.
 fn look(slot: &mut Option<CertificateRequest>) -> Result<Option<(String, Zeroizing<String>)>> {
     let Some(request) = slot.take() else { return Ok(None) };
     match request.look() {
-        Ok(Answer::Signed(certificate, key)) => Ok(Some((certificate, key))),
-        Ok(Answer::Pending) => {
+        Ok(CsrAnswer::Signed(certificate, key)) => Ok(Some((certificate, key))),
+        Ok(CsrAnswer::Pending) => {
             *slot = Some(request);
             Ok(None)
         }

@@ -39,12 +39,13 @@ const OWNERS: [(&str, &str); 11] = [
     ("ca-chain", "authority above"),
 ];
 /// The same for those of one host, whose name follows. Longer ones first: a name may begin as one.
-const OWNERS_OF_HOSTS: [(&str, &str); 5] = [
+const OWNERS_OF_HOSTS: [(&str, &str); 6] = [
     ("kubelet-client-", "kubelet, client"),
     ("etcd-server-", "etcd, server"),
     ("etcd-peer-", "etcd, peer"),
     ("apiserver-", "kube-apiserver"),
     ("kubelet-", "kubelet"),
+    ("host-", "the host itself"),
 ];
 
 /// All certificates of a cluster.

@@ -59,8 +59,8 @@ pub(crate) use status::{AgentStatus, PastRepair};
 const WATCH: Duration = Duration::from_secs(5);
 
 /// Looks after this host until a signal comes. What it finds and does goes to `out`, a line each.
-/// Its member of etcd is defragmented in the interval, if there is one; `certificates` renews those of
-/// the host, where it is to renew them.
+/// Its member of etcd is defragmented in the interval, if there is one; `certificates` renews those
+/// of the host, where it is to renew them.
 ///
 /// # Errors
 /// That its status cannot be written, or `out`.
@@ -281,8 +281,8 @@ impl<'a> Agent<'a> {
                 self.going = u32::from(self.host.is_rejoining());
                 self.revive_kubelet()?;
                 if self.host.awaits_certificate() && self.waiting < PATIENT {
-                    // A kubelet whose certificate has ended does not stay up: to wait for that would
-                    // take longer than the answer.
+                    // A kubelet whose certificate has ended does not stay up: to wait for that
+                    // would take longer than the answer.
                     return self.stay(HostState::Unrepaired, Some("the API is asked for a certificate".to_owned()));
                 }
                 self.repair(losses, now, clock)
