@@ -271,7 +271,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "phase1.timeout",
         ],
     ),
-    ("user data", &["phase1.user_data.identity", "phase1.user_data.token_lifetime", "phase1.user_data.parts"]),
+    ("user data", &["phase1.user_data.token_lifetime", "phase1.user_data.parts"]),
     (
         "file `authentication.yaml` of kube-apiserver",
         &[
