@@ -96,18 +96,16 @@ variable "cluster" {
       termination_queue              = bool   # events before a machine is taken back
       detailed_monitoring            = bool
       cpu_credits                    = string # standard or unlimited, for t types
-      # Whether control-plane hosts may do what the cloud controller manager does.
-      cloud_controller = optional(bool, false)
-      # Where they keep backups, and the rest.
-      backup_bucket = string         # where control-plane hosts keep backups, by their role; empty: nowhere
-      backup_prefix = string         # how the names of these begin, with a slash, or empty
-      names = object({               # within the limits that are shorter than a cluster's name may be
-        load_balancer       = string # 32 characters, not beginning with internal-
-        inner_load_balancer = string # 32
-        control_plane_role  = string # 64; roles have no region, so their names need one
-        node_role           = string # 64
-        queue               = string # 80
-        rule                = string # 48: event rules append to it
+      cloud_controller               = bool   # control-plane hosts may do what the cloud controller manager does
+      backup_bucket                  = string # where control-plane hosts keep backups, by their role; empty: nowhere
+      backup_prefix                  = string # how the names of these begin, with a slash, or empty
+      names = object({                        # within the limits that are shorter than a cluster's name may be
+        load_balancer       = string          # 32 characters, not beginning with internal-
+        inner_load_balancer = string          # 32
+        control_plane_role  = string          # 64; roles have no region, so their names need one
+        node_role           = string          # 64
+        queue               = string          # 80
+        rule                = string          # 48: event rules append to it
       })
     })
   })
