@@ -15,15 +15,10 @@ use crate::error::{Class, Error, Result};
 use super::object::Object;
 use super::render::file_of;
 
-/// The addon that makes them.
-fn find_addon(cluster: &Cluster) -> Result<Option<Addon>> {
-    Ok(Addon::all(&cluster.source)?.into_iter().find(|addon| addon.switch == CLOUD_CONTROLLER))
-}
-
 /// An error while the controller is among these objects, which are to go, and there are Services
 /// whose load balancers it has made.
 pub(super) fn require_none(cluster: &Cluster, kubectl: &Kubectl, going: &[Object]) -> Result<()> {
-    let addon = find_addon(cluster)?;
+    let addon = Addon::find_cloud_controller(&cluster.source)?;
     let is_controller =
         |object: &Object| addon.as_ref().is_some_and(|it| object.name == it.name && object.kind == it.main);
     if going.iter().any(is_controller) { judge(&list(kubectl)?) } else { Ok(()) }
@@ -33,12 +28,12 @@ pub(super) fn require_none(cluster: &Cluster, kubectl: &Kubectl, going: &[Object
 /// cluster only where the addon was on; a cluster that does not answer is asked again by the step
 /// that removes it.
 pub fn require_no_load_balancers(cluster: &Cluster) -> Result<()> {
-    let Some(addon) = find_addon(cluster)? else { return Ok(()) };
+    let Some(addon) = Addon::find_cloud_controller(&cluster.source)? else { return Ok(()) };
     let settings = &cluster.settings.addons;
     if addon.is_on(settings) || !settings.prune || !cluster.store.path(file_of(&addon.name)).exists() {
         return Ok(());
     }
-    let ask = || {
+    let ask = || -> Result<Result<()>> {
         if let Some(inventory) = cluster.find_inventory()? {
             // The administrator's certificate lives for a day, clusters live longer.
             write_kubeconfig(cluster, &inventory)?;
@@ -47,7 +42,7 @@ pub fn require_no_load_balancers(cluster: &Cluster) -> Result<()> {
     };
     match ask() {
         Ok(judged) => judged,
-        Err(error) if Error::class(&error) == Class::Interrupted => Err(error),
+        Err(error) if error.class() == Class::Interrupted => Err(error),
         Err(_) => Ok(()),
     }
 }

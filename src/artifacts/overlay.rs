@@ -104,10 +104,9 @@ impl Overlay {
             let module = locate(&file.package)?;
             let inner = file.judge(&module)?;
             let copy = self.source.join(COPIES).join(&module.path);
-            if !copies.contains(&module.path) {
+            if copies.insert(module.path) {
                 fs_err::create_dir_all(&copy)?;
                 tree::copy_files(&module.dir, &copy)?;
-                copies.insert(module.path.clone());
             }
             let target = copy.join(inner);
             // A file of the module cache is read-only, and so is its copy.

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
 use serde_json::{Value, json};
 
 use super::api::Kubectl;
+use super::certificate_request;
 use super::kubeconfig::{self, Identity};
+use super::pki::{Authority, Leaf};
 use crate::artifacts::{Cache, Lock, NoProgress, Sources};
 
 pub(crate) fn authority() -> (String, Issuer<'static, KeyPair>) {
@@ -163,14 +163,9 @@ impl ApiServer {
 
     /// Asks with this token to be this node; what the API server says where it refuses.
     pub(crate) fn ask(&self, token: &str, request: &str, node: &str) -> Result<(), String> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
-        params.distinguished_name.push(DnType::CommonName, format!("system:node:{node}"));
-        let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap().replace("\r\n", "\n");
-        let csr = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-            "metadata": {"name": request}, "spec": {"signerName": "kubernetes.io/kube-apiserver-client-kubelet",
-            "usages": ["digital signature", "client auth"], "request": STANDARD.encode(pem)}});
+        let leaf = Leaf::client("", Authority::Cluster, &format!("system:node:{node}"), Some("system:nodes"));
+        let mut csr = certificate_request::object(&leaf, &KeyPair::generate().unwrap()).unwrap();
+        csr["metadata"] = json!({"name": request});
         let kubelet = self.kubelet(token);
         let run = kubelet.command(&["create", "--validate=false", "--filename=-"]).stdin(csr.to_string());
         run.output().map(drop).map_err(|failure| failure.stderr().to_owned())

@@ -31,13 +31,8 @@ pub(super) struct CertificateRequest {
     made: Instant,
 }
 
-/// What became of a request.
-pub(super) enum CsrAnswer {
-    /// Not yet signed.
-    Pending,
-    /// The certificate in PEM, and the key that it is for.
-    Signed(String, Zeroizing<String>),
-}
+/// A certificate and the key that it is for, in PEM.
+pub(super) type Signed = (String, Zeroizing<String>);
 
 impl CertificateRequest {
     /// Asks for this certificate of the cluster's authority, as the host itself.
@@ -48,29 +43,29 @@ impl CertificateRequest {
         Ok(Self { name, key, made: Instant::now() })
     }
 
-    /// Looks what became of it.
+    /// Looks what became of it; none while it is not yet signed.
     ///
     /// # Errors
     /// A transient one while the API is away; another one when the request comes to nothing.
-    pub(super) fn look(&self) -> Result<CsrAnswer> {
+    pub(super) fn look(&self) -> Result<Option<Signed>> {
         let found = connect()?.get(&format!("{PATH}/{}", self.name))?;
         self.read(&found.ok_or_else(|| self.refused("is deleted"))?, self.made.elapsed())
     }
 
-    fn read(&self, request: &Value, age: Duration) -> Result<CsrAnswer> {
+    fn read(&self, request: &Value, age: Duration) -> Result<Option<Signed>> {
         if let Some(why) = csr_approver::denial(request) {
             return Err(self.refused(&format!("is denied: {why}")));
         }
         let Some(text) = request["status"]["certificate"].as_str() else {
             let what = if csr_approver::is_approved(request) { "signed" } else { "approved" };
             if age < PATIENCE {
-                return Ok(CsrAnswer::Pending);
+                return Ok(None);
             }
             return Err(self.refused(&format!("was not {what} in ten minutes")));
         };
         let pem = STANDARD.decode(text).ok().and_then(|pem| String::from_utf8(pem).ok());
         let pem = pem.ok_or_else(|| self.refused("has a certificate that is no text"))?;
-        Ok(CsrAnswer::Signed(pem, Zeroizing::new(self.key.serialize_pem())))
+        Ok(Some((pem, Zeroizing::new(self.key.serialize_pem()))))
     }
 
     fn refused(&self, what: &str) -> Error {
@@ -120,8 +115,8 @@ mod tests {
         let read = |status: Value, minutes: u64| match request
             .read(&json!({"status": status}), Duration::from_mins(minutes))
         {
-            Ok(CsrAnswer::Pending) => "pending".to_owned(),
-            Ok(CsrAnswer::Signed(pem, key)) => format!("{pem} {}", *key == request.key.serialize_pem()),
+            Ok(None) => "pending".to_owned(),
+            Ok(Some((pem, key))) => format!("{pem} {}", *key == request.key.serialize_pem()),
             Err(error) => {
                 assert_eq!(error.class(), crate::error::Class::Permanent);
                 error.message().to_owned()

@@ -24,7 +24,7 @@ use crate::node::agent::CertificateSource;
 use crate::node::layout::{ETCD_CA, FRONT_PROXY_CA, KUBELET_CERTIFICATE, KUBELET_KEY};
 use crate::node::node_config::Content;
 
-use super::certificate_request::{CertificateRequest, CsrAnswer};
+use super::certificate_request::{CertificateRequest, Signed};
 use super::component::CONTROLLER_MANAGER;
 use super::pki::{Authority, BACK_DATE, Leaf, der_of, hosts_of, share_of, sign};
 use super::private_key;
@@ -106,19 +106,15 @@ impl CertificateSource for HostCertificates {
 
 /// What a request has come to. It is asked again after an API that is away, and made once more
 /// after everything else.
-fn look(slot: &mut Option<CertificateRequest>) -> Result<Option<(String, Zeroizing<String>)>> {
+fn look(slot: &mut Option<CertificateRequest>) -> Result<Option<Signed>> {
     let Some(request) = slot.take() else { return Ok(None) };
     match request.look() {
-        Ok(CsrAnswer::Signed(certificate, key)) => Ok(Some((certificate, key))),
-        Ok(CsrAnswer::Pending) => {
+        Err(error) if error.class() != Class::Transient => Err(error),
+        Ok(Some(signed)) => Ok(Some(signed)),
+        undecided => {
             *slot = Some(request);
-            Ok(None)
+            undecided
         }
-        Err(error) if error.class() == Class::Transient => {
-            *slot = Some(request);
-            Err(error)
-        }
-        Err(error) => Err(error),
     }
 }
 

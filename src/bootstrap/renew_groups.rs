@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::change::{Change, Preview, Verb};
 use crate::cloud::Target;
-use crate::cluster::{Addon, CLOUD_CONTROLLER, Cluster};
+use crate::cluster::{Addon, Cluster};
 use crate::error::{Class, Error, Result};
 use crate::inventory::{HostGroup, Inventory, Role};
 use crate::node::agent::RETIRE;
@@ -148,7 +148,7 @@ impl RenewGroups {
         if cluster.settings.find_cloud_controller().is_none() {
             return Ok(());
         }
-        let addon = Addon::all(&cluster.source)?.into_iter().find(|addon| addon.switch == CLOUD_CONTROLLER);
+        let addon = Addon::find_cloud_controller(&cluster.source)?;
         let Some(addon) = addon.filter(|addon| addon.is_on(&cluster.settings.addons)) else { return Ok(()) };
         let words = ["get", "daemonset", &addon.name, "--namespace=kube-system", "--ignore-not-found", "--output=json"];
         let text = kubectl(cluster)?.within(cx).run(&words)?;

@@ -40,13 +40,15 @@ impl HttpResponse {
         Self::plain(status, body)
     }
 
-    fn to_text(&self) -> String {
+    /// As it is sent.
+    pub(super) fn to_text(&self) -> String {
         let Self { status, content_type, body } = self;
         let reason = match status {
             200 => "OK",
             400 => "Bad Request",
             404 => "Not Found",
             405 => "Method Not Allowed",
+            413 => "Content Too Large",
             _ => "Service Unavailable",
         };
         let length = body.len();

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
-use super::http_server;
+use super::http_server::{self, HttpResponse};
 use crate::error::{Context as _, Result};
 use crate::input;
 
@@ -88,20 +88,9 @@ fn answer<S: JsonService>(service: &S, config: ServerConfig, stream: TcpStream) 
         Err(status) => (status, "{}".to_owned()),
     };
     stream.sock.until = Instant::now() + CLIENT;
-    let head = "Content-Type: application/json\r\nConnection: close";
-    write!(stream, "HTTP/1.1 {status} {}\r\n{head}\r\nContent-Length: {}\r\n\r\n{body}", reason(status), body.len())?;
+    stream.write_all(HttpResponse { status, content_type: "application/json", body }.to_text().as_bytes())?;
     stream.conn.send_close_notify();
     stream.flush()
-}
-
-const fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        413 => "Content Too Large",
-        _ => "Bad Request",
-    }
 }
 
 /// A connection that ends at some time, however slowly the other end sends.

@@ -41,10 +41,7 @@ impl Retirement {
             return false;
         }
         self.asked = Some(Instant::now());
-        self.ask().unwrap_or_else(|_| {
-            self.api = OwnNode::default();
-            false
-        })
+        self.ask().unwrap_or_default()
     }
 
     fn ask(&mut self) -> Result<bool> {
