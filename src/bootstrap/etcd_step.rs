@@ -11,6 +11,7 @@ use crate::change::{Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::Host;
+use crate::node::etcd_first_start::EtcdStart;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
 
@@ -194,31 +195,31 @@ pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -
     })
 }
 
-/// Starts etcd's host as its member's history demands it. `bring_up` is told whether etcd may start
-/// without data there.
+/// Starts etcd's host as its member's history demands it. `bring_up` is told how the member
+/// starts for the first time, where it has not.
 pub(super) fn start(
     node: &NodeContext,
     host: &Host,
     cx: &Cx,
-    bring_up: impl FnOnce(bool) -> Result<()> + Send,
+    bring_up: impl FnOnce(Option<EtcdStart>) -> Result<()> + Send,
 ) -> Result<()> {
     let (cluster, rolling_lock) = (&*node.cluster, &*node.rolling_lock);
     let members = Members::read(cluster, &node.inventory)?;
-    let may_found = members.get(&host.name)?.may_found();
+    let first_start = members.get(&host.name)?.first_start();
     let settle = |members: &mut Members| members.settle(&host.name);
     if members.stage != FoundingStage::Established {
         rolling_lock.change(cluster, |members| members.stage = members.stage.max(FoundingStage::Started))?;
-        bring_up(may_found)?;
+        bring_up(first_start)?;
         return rolling_lock.change(cluster, |members| {
             members.stage = FoundingStage::Established;
             settle(members);
         });
     }
-    if !may_found {
+    if first_start.is_none() {
         require_data(cluster, host, members.all.len(), cx)?;
     }
     if members.all.len() == 1 {
-        bring_up(may_found)?;
+        bring_up(first_start)?;
         return rolling_lock.change(cluster, settle);
     }
     let _turn = rolling_lock.take(cluster, &host.name, cx)?;
@@ -233,7 +234,7 @@ pub(super) fn start(
             // It may be the very one that the others wait for.
             Err(error) => cx.progress(error.message()),
         }
-        bring_up(may_found)?;
+        bring_up(first_start)?;
         return rolling_lock.change(cluster, settle);
     }
     let etcd = etcd?;
@@ -243,7 +244,8 @@ pub(super) fn start(
         None if holds_data(&HostConnection::new(cluster, host, cx)?)? => return Err(forgotten(&host.name)),
         None => etcd.admit(member)?,
     };
-    join(&etcd, member, id, cx, || bring_up(true))?;
+    let connection = HostConnection::new(cluster, host, cx)?;
+    join(&etcd, (member, id), &connection, cx, || bring_up(first_start))?;
     cx.progress(format!("{} is a member of etcd", member.name));
     rolling_lock.change(cluster, settle)
 }
@@ -289,20 +291,36 @@ fn admit_address(node: &NodeContext, host: &Host, cx: &Cx) {
     }
 }
 
+/// Whether the static pod of etcd runs there. A learner that gets its data for it has another
+/// directory.
+fn runs_member(connection: &HostConnection<'_>) -> Result<bool> {
+    // The words of this command do not match themselves.
+    let words = [ETCD_DIR, ETCD_DISK].map(|dir| format!("--regexp='[-]-data-dir={dir}/dat[a]'")).join(" ");
+    let question = format!("grep --text --files-with-matches {words} /proc/[0-9]*/cmdline 2>/dev/null || true");
+    Ok(!connection.run(&["sh", "-c", &question])?.trim().is_empty())
+}
+
 /// One more member. It is healthy only when it counts, and counts only when it runs and has all
-/// data: both go on side by side.
+/// data: both go on side by side. It counts not before its static pod runs, so that etcd has its
+/// majority while a learner hands over to it.
 fn join(
     etcd: &Etcdctl<'_>,
-    member: &Member,
-    id: u64,
+    (member, id): (&Member, u64),
+    connection: &HostConnection<'_>,
     cx: &Cx,
     bring_up: impl FnOnce() -> Result<()> + Send,
 ) -> Result<()> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let promoting = scope.spawn(|| {
+            let mut runs = false;
             loop {
                 let is_last = is_over.load(Ordering::SeqCst);
+                runs = runs || is_last || runs_member(connection).unwrap_or_default();
+                if !runs {
+                    cx.sleep(RETRY_INTERVAL)?;
+                    continue;
+                }
                 match etcd.promote(id) {
                     Ok(true) => return Ok(()),
                     Ok(false) if is_last => {
