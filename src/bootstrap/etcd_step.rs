@@ -11,6 +11,7 @@ use crate::change::{Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::Host;
+use crate::node::etcd_data::LOG;
 use crate::node::etcd_first_start::EtcdStart;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
@@ -122,7 +123,13 @@ fn has_data(connection: &HostConnection<'_>, host: &Host) -> Result<bool> {
 
 /// Whether the host's etcd has ever started, as far as its disk is mounted.
 fn holds_data(connection: &HostConnection<'_>) -> Result<bool> {
-    let question = format!("ls -d {ETCD_DIR}/data/member/wal {ETCD_DISK}/data/member/wal 2>/dev/null || true");
+    has_log(connection, "data")
+}
+
+/// Whether a write-ahead log is in a directory of etcd's by this pattern.
+fn has_log(connection: &HostConnection<'_>, pattern: &str) -> Result<bool> {
+    let logs = [ETCD_DIR, ETCD_DISK].map(|dir| format!("{dir}/{pattern}/{LOG}")).join(" ");
+    let question = format!("ls -d {logs} 2>/dev/null || true");
     Ok(!connection.run(&["sh", "-c", &question])?.trim().is_empty())
 }
 
@@ -239,19 +246,20 @@ pub(super) fn start(
     }
     let etcd = etcd?;
     etcd.settle(&members)?;
+    let connection = HostConnection::new(cluster, host, cx)?;
     let id = match etcd.find_id(member)? {
         Some(id) => id,
-        None if holds_data(&HostConnection::new(cluster, host, cx)?)? => return Err(forgotten(&host.name)),
+        // Also those of a learner that was cut off.
+        None if holds_data(&connection)? || has_log(&connection, "joining-*")? => return Err(forgotten(&host.name)),
         None => etcd.admit(member)?,
     };
-    let connection = HostConnection::new(cluster, host, cx)?;
     join(&etcd, (member, id), &connection, cx, || bring_up(first_start))?;
     cx.progress(format!("{} is a member of etcd", member.name));
     rolling_lock.change(cluster, settle)
 }
 
 /// A member without the data that it had is not started: not even kubelet does that, for which
-/// `node::etcd_restore` says why. A disk of etcd's own may not be mounted yet.
+/// `node::etcd_first_start` says why. A disk of etcd's own may not be mounted yet.
 fn require_data(cluster: &Cluster, host: &Host, members: usize, cx: &Cx) -> Result<()> {
     if came_along(host) || holds_data(&HostConnection::new(cluster, host, cx)?)? {
         return Ok(());

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -45,13 +46,14 @@ impl Programs {
             "#!/bin/sh\nfor word in \"$@\"; do shift; case \"$word\" in --cacert=*|--cert=*|--key=*) ;; *) set -- \"$@\" \"$word\" ;; esac; done\nexec {} \"$@\"\n",
             blobs[1].path.display()
         );
-        let [etcdctl, etcdutl] = ["etcdctl", "etcdutl"].map(|name| dir.path().join(name));
-        fs_err::write(&etcdctl, ctl).unwrap();
-        fs_err::copy(&blobs[2].path, &etcdutl).unwrap();
-        for program in [&etcdctl, &etcdutl] {
+        let client = dir.path().join("etcdctl");
+        fs_err::write(&client, ctl).unwrap();
+        let utility = dir.path().join("etcdutl");
+        fs_err::copy(&blobs[2].path, &utility).unwrap();
+        for program in [&client, &utility] {
             fs_err::set_permissions(program, Permissions::from_mode(0o755)).unwrap();
         }
-        Self { etcd: blobs[0].path.clone(), etcdctl, etcdutl, _dir: dir }
+        Self { etcd: blobs[0].path.clone(), etcdctl: client, etcdutl: utility, _dir: dir }
     }
 }
 
@@ -122,13 +124,13 @@ impl Host {
     }
 
     /// `before` is what the runtime does in the pod's own mount namespace.
-    fn start(&self, etcd: &Path, before: &str, words: &[String]) -> Option<Child> {
+    fn start(&self, etcd: &Path, before: &str, words: &[String]) -> Child {
         let log = fs_err::File::create(self.directory.join("../log")).unwrap().into_file();
         // No member outlives a test that is killed.
         let script = format!("{before}\nexec setpriv --pdeathsig KILL \"$@\"");
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-ec", &script, "sh"]).arg(etcd).args(words);
-        Some(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap())
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
     }
 
     /// What kubelet and the runtime do by themselves.
@@ -144,7 +146,8 @@ impl Host {
             return;
         }
         let mount = format!("mount --bind {0} {0}", log.display());
-        self.pod = self.start(etcd, if has_own_mount { &mount } else { "" }, &self.words(&self.data(), None));
+        let before = if has_own_mount { mount.as_str() } else { "" };
+        self.pod = Some(self.start(etcd, before, &self.words(&self.data(), None)));
     }
 }
 
@@ -156,7 +159,7 @@ struct World {
     written: BTreeSet<String>,
     /// The members that agents have taken out.
     removed: BTreeSet<u64>,
-    /// Of SplitMix64.
+    /// Of `SplitMix64`.
     random: u64,
     has_own_mount: bool,
     dir: tempfile::TempDir,
@@ -347,7 +350,7 @@ impl World {
             RejoinStep::StartJoiner { id, initial_cluster } => {
                 let data = etcd_data::joining(&host.directory, *id);
                 end(&mut host.joiner);
-                host.joiner = host.start(&etcd, "", &host.words(&data, Some(initial_cluster)));
+                host.joiner = Some(host.start(&etcd, "", &host.words(&data, Some(initial_cluster))));
             }
             RejoinStep::StopJoiner(_) => end(&mut host.joiner),
             RejoinStep::MoveIn(id) => {
@@ -398,13 +401,13 @@ impl World {
         let count = [1, 1, 2, 3][self.below(4)].min(self.hosts.len());
         while lost.len() < count {
             let at = self.below(self.hosts.len());
-            if !lost.contains_key(&at) {
-                let loss = [Loss::Directory, Loss::Content][self.below(2)];
-                let kept = self.lose(at, loss);
-                lost.insert(at, kept);
-                for _ in 0..self.below(12) {
-                    self.round();
-                }
+            if lost.contains_key(&at) {
+                continue;
+            }
+            let how = [Loss::Directory, Loss::Content][self.below(2)];
+            lost.insert(at, self.lose(at, how));
+            for _ in 0..self.below(12) {
+                self.round();
             }
         }
         self.go_on_until(|world| world.is_whole() || world.is_stuck());
@@ -448,7 +451,8 @@ fn rejoin_whatever_is_wiped_no_write_is_lost_and_no_other_cluster_forms() {
                 while wiped < losses().div_ceil(4) {
                     wiped += world.wipe();
                 }
-                println!("    {size} members: {wiped} losses, {} writes confirmed", world.written.len());
+                let written = world.written.len();
+                writeln!(anstream::stdout(), "    {size} members: {wiped} losses, {written} writes confirmed").unwrap();
             });
         }
     });
