@@ -16,6 +16,7 @@ use super::backup::EtcdPrograms;
 use super::etcd_data::{self, FOUNDING, OwnData};
 use super::etcd_joiner::{self, Joiner};
 use super::etcd_restore::OwnMember;
+use super::layout;
 use super::node_config::NodeConfig;
 use super::static_pod::{find_flag, find_manifest};
 use super::systemd;
@@ -44,7 +45,10 @@ pub(super) fn run(node_config: &NodeConfig, start: EtcdStart, programs: &EtcdPro
         return Ok(false);
     };
     match etcd_data::find_data(member.directory(), &node_config.node) {
-        OwnData::Present => return Ok(false),
+        OwnData::Present => {
+            clear(&member.directory().join(FOUNDING))?;
+            return Ok(false);
+        }
         OwnData::Unknown(why) => {
             return Err(Error::precondition(format!("etcd cannot start for the first time: {why}")));
         }
@@ -52,6 +56,7 @@ pub(super) fn run(node_config: &NodeConfig, start: EtcdStart, programs: &EtcdPro
     }
     match start {
         EtcdStart::Founding => {
+            require_none(Path::new(layout::ETCD_RECORD))?;
             let found = || found(member.directory(), manifest, programs);
             failpoint::around(format_args!("found the member of etcd"), found)?;
         }
@@ -67,13 +72,21 @@ pub(super) fn run(node_config: &NodeConfig, start: EtcdStart, programs: &EtcdPro
     Ok(true)
 }
 
+/// This host was a member of no cluster yet, as far as it knows.
+fn require_none(record: &Path) -> Result<()> {
+    if !record.exists() {
+        return Ok(());
+    }
+    Err(Error::precondition("this host has lost the data of its member of etcd, so it founds no cluster again")
+        .evidence(format!("{} says which cluster that was", record.display()))
+        .hint("turnup restore (from a backup); or, to give all data up: turnup down"))
+}
+
 /// The data that each member of a new cluster has when all have started: as etcdutl restores them
 /// from a snapshot with nothing in it. The ids follow from the flags, so the members agree.
 pub(super) fn found(directory: &Path, manifest: &Value, programs: &EtcdPrograms<'_>) -> Result<()> {
     let founding = directory.join(FOUNDING);
-    if founding.exists() {
-        fs_err::remove_dir_all(&founding)?;
-    }
+    clear(&founding)?;
     fs_err::create_dir(&founding)?;
     let (snapshot, data) = (founding.join("empty.db"), founding.join("data"));
     fs_err::write(&snapshot, empty_database())?;
@@ -88,7 +101,15 @@ pub(super) fn found(directory: &Path, manifest: &Value, programs: &EtcdPrograms<
     let owner = format!("--reference={}", directory.display());
     Run::new("chown").dir("/").args(["--recursive", &owner, &founding.display().to_string()]).succeed()?;
     etcd_data::move_in(directory, &data)?;
-    Ok(fs_err::remove_dir_all(&founding)?)
+    clear(&founding)
+}
+
+/// Removes what a founding leaves beside the data that it has made.
+fn clear(founding: &Path) -> Result<()> {
+    match fs_err::remove_dir_all(founding) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// A learner gets its data outside of the static pod, which goes on with them.
@@ -234,6 +255,20 @@ mkdir -p "$dir/member/wal" && { echo "$*"; wc -c <"$3"; } >"$dir/member/wal/0.wa
         fake.manifest = json!({"spec": {"containers": [{"command": ["etcd", "--name=m1"]}]}});
         assert!(fake.found().unwrap_err().message().contains("--initial-cluster"));
         assert_eq!(fake.names(), ["founding"], "which the next try removes");
+    }
+
+    #[test]
+    fn a_host_that_was_a_member_founds_no_other_cluster() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = dir.path().join("etcd.json");
+        require_none(&record).unwrap();
+        fs_err::write(&record, "{}").unwrap();
+        let error = require_none(&record).unwrap_err().render();
+        insta::assert_snapshot!(error.replace(&dir.path().display().to_string(), "/var/lib/turnup"), @"
+        error: this host has lost the data of its member of etcd, so it founds no cluster again
+          | /var/lib/turnup/etcd.json says which cluster that was
+        next: turnup restore (from a backup); or, to give all data up: turnup down
+        ");
     }
 
     #[test]

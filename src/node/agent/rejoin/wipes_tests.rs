@@ -25,9 +25,21 @@ use crate::artifacts::{Cache, Lock, NoProgress, Sources};
 /// How long a cluster may take until it is whole again.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// For how many rounds all must say that nothing goes on by itself.
-const STUCK: usize = 4;
+const STUCK: usize = 3;
 
-/// Programs of etcd, and one that leaves away what etcdctl is to be believed with.
+/// etcdctl without what it is believed with, and with less patience.
+const ETCDCTL: &str = r#"#!/bin/sh
+for word in "$@"; do
+    shift
+    case "$word" in
+    --cacert=* | --cert=* | --key=* | --*-timeout=*) ;;
+    *) set -- "$@" "$word" ;;
+    esac
+done
+exec PROGRAM --dial-timeout=500ms --command-timeout=1500ms "$@"
+"#;
+
+/// Programs of etcd.
 struct Programs {
     etcd: PathBuf,
     etcdctl: PathBuf,
@@ -42,12 +54,8 @@ impl Programs {
         let wanted = ["etcd", "etcdctl", "etcdutl"].map(|name| selection.binary(name).unwrap());
         let blobs = Cache::open().unwrap().ensure_all(wanted, &Sources::default(), &NoProgress).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let ctl = format!(
-            "#!/bin/sh\nfor word in \"$@\"; do shift; case \"$word\" in --cacert=*|--cert=*|--key=*) ;; *) set -- \"$@\" \"$word\" ;; esac; done\nexec {} \"$@\"\n",
-            blobs[1].path.display()
-        );
         let client = dir.path().join("etcdctl");
-        fs_err::write(&client, ctl).unwrap();
+        fs_err::write(&client, ETCDCTL.replace("PROGRAM", &blobs[1].path.display().to_string())).unwrap();
         let utility = dir.path().join("etcdutl");
         fs_err::copy(&blobs[2].path, &utility).unwrap();
         for program in [&client, &utility] {
@@ -230,9 +238,7 @@ impl World {
 
     fn etcdctl(&self, at: usize, words: &[&str]) -> Option<String> {
         let mut command = Command::new(&self.programs.etcdctl);
-        command
-            .args(["--dial-timeout=1s", "--command-timeout=1s", "--endpoints", &self.hosts[at].client_url])
-            .args(words);
+        command.args(["--endpoints", &self.hosts[at].client_url]).args(words);
         let output = command.output().unwrap();
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
     }
