@@ -22,8 +22,16 @@ pub(super) const SYSTEM: &str = "kube-system";
 /// All namespaces in which addons have objects.
 pub(super) const HOMES: [&str; 2] = [SYSTEM, "default"];
 /// Kinds of addons without a namespace.
-const CLUSTER_SCOPED: [&str; 7] =
-    ["APIService", "ClusterRole", "ClusterRoleBinding", DEFINITION, WEBHOOKS[0], WEBHOOKS[1], "StorageClass"];
+const CLUSTER_SCOPED: [&str; 8] = [
+    "APIService",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    DEFINITION,
+    "IngressClass",
+    WEBHOOKS[0],
+    WEBHOOKS[1],
+    "StorageClass",
+];
 
 /// Defines a kind.
 pub(super) const DEFINITION: &str = "CustomResourceDefinition";

@@ -9,7 +9,7 @@ use super::object::{ADDON, Object};
 /// these.
 pub(super) const KINDS: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io,\
     mutatingwebhookconfigurations.admissionregistration.k8s.io,apiservices.apiregistration.k8s.io,deployments.apps,\
-    daemonsets.apps,services,configmaps,limitranges,\
+    daemonsets.apps,poddisruptionbudgets.policy,services,configmaps,limitranges,ingressclasses.networking.k8s.io,\
     storageclasses.storage.k8s.io,serviceaccounts,rolebindings.rbac.authorization.k8s.io,roles.rbac.authorization.k8s.io,\
     clusterrolebindings.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io,leases.coordination.k8s.io,\
     secrets,customresourcedefinitions.apiextensions.k8s.io";
