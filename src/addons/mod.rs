@@ -29,6 +29,8 @@ mod rollout;
 mod steps;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod traefik_tests;
 mod wait;
 
 pub use addon_manager::run as run_addon_manager;

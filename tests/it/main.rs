@@ -79,6 +79,7 @@ mod cluster_status;
 mod cluster_storage;
 mod cluster_support;
 mod cluster_systems;
+mod cluster_traefik;
 mod cluster_upgrade;
 mod completions;
 mod component_reference;

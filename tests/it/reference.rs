@@ -395,6 +395,24 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "manifest `addons/traefik.yaml`",
+        &[
+            "phase3.traefik_gateways",
+            "phase3.traefik_ingresses",
+            "phase3.traefik_default_ingress_class",
+            "phase3.traefik_replicas",
+            "phase3.traefik_arrival",
+            "phase3.traefik_http_node_port",
+            "phase3.traefik_https_node_port",
+            "phase3.traefik_trusted_proxies",
+            "phase3.traefik_proxy_protocol",
+            "phase3.traefik_namespaces",
+            "phase3.traefik_access_log",
+            "phase3.traefik_log_level",
+            "phase3.traefik_memory_limit",
+        ],
+    ),
+    (
         "manifest `addons/log-shipping.yaml`",
         &[
             "phase3.log_shipping_output",
