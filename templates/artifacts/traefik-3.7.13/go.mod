@@ -417,7 +417,10 @@ require (
 
 // Dynamic config extension.
 
-// Containous forks
+// The proxy serves neither Traefik's module for fields of other editions nor several of the DNS services' modules that its
+// client for ACME links: modules of ours stand in for both. Of the fork of go-http-auth it serves only a revision that is
+// older than Traefik's own (v0.4.1-0.20260804094822-b975dcaa8c48): the middlewares BasicAuth and DigestAuth alone use it,
+// and no provider that turnup switches on can ask for them.
 replace (
 	github.com/traefik/traefik/dynamic/ext => ./ext
 	github.com/go-acme/lego/v5 => ./noacme
