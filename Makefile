@@ -78,7 +78,7 @@ test-rest:
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash installs_that_were_killed
 test-components: ## Tables of flags, fields and gates, and random configurations, against the programs of every pinned version, which it builds
-	cargo test --locked --all-features --lib -- --ignored own_fields_tests own_parse_tests random_tests machine_identity --skip draw_the_sample
+	cargo test --locked --all-features --lib -- --ignored own_fields_tests own_parse_tests random_tests machine_authenticator machine_identity --skip draw_the_sample
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 components_of_every_version
 test-cis: ## The automated items of the CIS benchmark on real hosts and on what is rendered; needs root
 	cargo test --locked --all-features --test it -- --include-ignored cis:: cis_rules::
@@ -100,7 +100,7 @@ test-addons: ## Addons that are off by default, on real hosts; needs root
 test-bench: ## `turnup bench`, one small round next to kubeadm: every milestone is reached; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_bench
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs
-	cargo test --locked --all-features --lib -- --ignored dns::cloud_zone
+	cargo test --locked --all-features --lib -- --ignored dns::cloud_zone cloud_controller_run
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cloud_emulators
 bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges
 	cargo bench --locked --bench kconfig -- $(ARGS)

@@ -30,7 +30,7 @@ mod update;
 pub mod user_data;
 mod validation;
 
-pub use addons::AddonSettings;
+pub use addons::{AddonSettings, CLOUD_CONTROLLER};
 pub use artifact_settings::{ArtifactSettings, artifact_sources, cache_dir};
 pub use artifacts::ECR_PROVIDER;
 pub use backup::{BackupSettings, BlobSettings, S3Settings};
@@ -54,7 +54,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::artifacts::{ResolvedArtifacts, Sources};
-use crate::cloud::{Spec, Target};
+use crate::cloud::{Cloud, Spec, Target};
 use crate::component::ComponentOverrides;
 use crate::config::{Assignment, Network, Settings, TreeSource};
 use crate::doctor::{Goal, Subject};
@@ -419,6 +419,14 @@ fn own_version(exe: &Path) -> Result<(String, u64)> {
 }
 
 impl ClusterSettings {
+    /// The cloud whose controller manager tells Nodes what it knows of their machines; none where
+    /// nodes do not wait for one.
+    #[must_use]
+    pub fn find_cloud_controller(&self) -> Option<&'static dyn Cloud> {
+        let cloud = self.target.cloud().filter(|_| self.addons.cloud_controller);
+        cloud.filter(|cloud| cloud.fetch_provider_id().is_some())
+    }
+
     pub(crate) fn read(settings: &Settings, work_dir: &Path) -> Result<Self> {
         let network = |name: &str| -> Result<Network> {
             settings.get(name)?.parse().map_err(|why: String| Error::config(format!("{name}: {why}")))

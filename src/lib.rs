@@ -145,8 +145,8 @@
 //!
 //! Architecture invariant: a join token is one host's, or one node group's, and nothing approves a
 //! certificate for its bearer but `bootstrap::join` and `bootstrap::csr_approver`, byte for byte
-//! what a kubelet asks, for a name that is free. The name of a Node that is alive, of the control
-//! plane or of a Service is never given.
+//! what a kubelet asks, for a name that is free. The name of a Node that is alive or of a Service
+//! is never given, that of a host that turnup logs in to only to that host.
 //!
 //! Architecture invariant: a file of another party is read within a limit (`input`), and every text
 //! of a document has a format (`document`) before it is used; a text without one is refused.

@@ -11,10 +11,15 @@ mod addon_manager;
 mod authorities;
 #[cfg(test)]
 mod certificate_tests;
+#[cfg(test)]
+mod cloud_controller_run_tests;
+#[cfg(test)]
+mod cloud_controller_tests;
 mod context;
 mod definitions;
 mod evidence;
 mod list;
+mod load_balancers;
 mod log_shipping;
 mod object;
 pub(crate) mod observed;
@@ -37,5 +42,6 @@ pub use addon_manager::run as run_addon_manager;
 pub use definitions::require_unused_definitions;
 pub(crate) use evidence::collect as collect_evidence;
 pub use list::{AddonList, AddonRow, ManifestRow};
+pub use load_balancers::require_no_load_balancers;
 pub use object::Object;
 pub use steps::phase;

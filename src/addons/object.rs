@@ -22,12 +22,14 @@ pub(super) const SYSTEM: &str = "kube-system";
 /// All namespaces in which addons have objects.
 pub(super) const HOMES: [&str; 2] = [SYSTEM, "default"];
 /// Kinds of addons without a namespace.
-const CLUSTER_SCOPED: [&str; 8] = [
+const CLUSTER_SCOPED: [&str; 10] = [
     "APIService",
     "ClusterRole",
     "ClusterRoleBinding",
     DEFINITION,
     "IngressClass",
+    POLICIES[0],
+    POLICIES[1],
     WEBHOOKS[0],
     WEBHOOKS[1],
     "StorageClass",
@@ -45,9 +47,12 @@ pub(super) const SECRET: &str = "Secret";
 /// Have the API server ask a pod about objects of some kinds.
 pub(super) const WEBHOOKS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
+/// Refuse what some may otherwise do.
+const POLICIES: [&str; 2] = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+
 /// Kinds without pods whose objects are looked at all the same: they decide what others may do, or
 /// no pod starts without them.
-pub(super) const LISTED: [&str; 4] = [DEFINITION, SECRET, WEBHOOKS[0], WEBHOOKS[1]];
+pub(super) const LISTED: [&str; 6] = [DEFINITION, SECRET, POLICIES[0], POLICIES[1], WEBHOOKS[0], WEBHOOKS[1]];
 
 /// One object; where it is an addon's, its kind decides about its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,8 +122,11 @@ impl Object {
     /// The resource of its kind, as kubectl lists it: `daemonsets.apps`.
     pub(super) fn plural(&self) -> String {
         let kind = self.kind.to_lowercase();
-        let ending = if kind.ends_with('s') { "es" } else { "s" };
-        if self.group.is_empty() { format!("{kind}{ending}") } else { format!("{kind}{ending}.{}", self.group) }
+        let plural = match kind.strip_suffix("cy") {
+            Some(stem) => format!("{stem}cies"),
+            None => kind + if self.kind.ends_with('s') { "es" } else { "s" },
+        };
+        if self.group.is_empty() { plural } else { format!("{plural}.{}", self.group) }
     }
 
     /// All objects of its kind, as kubectl is asked for them: `daemonset.apps`.

@@ -5,14 +5,15 @@ use serde_json::Value;
 use super::object::{ADDON, Object};
 
 /// Every kind of which an addon may have objects, in the order of removal: what runs goes before
-/// what it needs, what asks it before that, and the right to write a Lease or a Secret before
-/// these.
+/// what it needs, what asks it before that, and the right to write a Lease or a Secret, or to do
+/// what a policy refuses, before these.
 pub(super) const KINDS: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io,\
     mutatingwebhookconfigurations.admissionregistration.k8s.io,apiservices.apiregistration.k8s.io,deployments.apps,\
     daemonsets.apps,poddisruptionbudgets.policy,services,configmaps,limitranges,ingressclasses.networking.k8s.io,\
     storageclasses.storage.k8s.io,serviceaccounts,rolebindings.rbac.authorization.k8s.io,roles.rbac.authorization.k8s.io,\
     clusterrolebindings.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io,leases.coordination.k8s.io,\
-    secrets,customresourcedefinitions.apiextensions.k8s.io";
+    validatingadmissionpolicybindings.admissionregistration.k8s.io,\
+    validatingadmissionpolicies.admissionregistration.k8s.io,secrets,customresourcedefinitions.apiextensions.k8s.io";
 /// The labels that every object of an addon has: by them it is found.
 pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "turnup");
 

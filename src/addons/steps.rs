@@ -23,7 +23,7 @@ use super::own_apply::find_recorded;
 use super::render::Rendered;
 use super::replacement::replace_where_refused;
 use super::wait::WaitForAddons;
-use super::{authorities, definitions, preview, prune};
+use super::{authorities, definitions, load_balancers, preview, prune};
 
 /// Where the manifests lie below the cluster's directory.
 const DIR: &str = "addons";
@@ -175,7 +175,8 @@ impl Apply {
         let wanted = self.changed(&there, &manifests);
         let superfluous = self.0.superfluous(&there, &manifests);
         let mut changes = preview::find_changes(&kubectl, &there, &wanted, &superfluous)?;
-        let mut allowed = definitions::require_removable(&self.0.cluster, &kubectl, &superfluous);
+        let mut allowed = definitions::require_removable(&self.0.cluster, &kubectl, &superfluous)
+            .and(load_balancers::require_none(&self.0.cluster, &kubectl, &superfluous));
         let recorded = find_recorded(&kubectl)?;
         for set in self.0.sets()? {
             let (of_set, is_allowed) = self.0.delivery(&kubectl, set, &recorded).find_changes()?;
@@ -284,6 +285,7 @@ impl Apply {
         let there = prune::find_objects(kubectl)?;
         let superfluous = self.0.superfluous(&there, &manifests);
         definitions::require_removable(&self.0.cluster, kubectl, &superfluous)?;
+        load_balancers::require_none(&self.0.cluster, kubectl, &superfluous)?;
         let (sets, recorded) = (self.0.sets()?, find_recorded(kubectl)?);
         sets.iter().try_for_each(|set| self.0.delivery(kubectl, set, &recorded).require_replaceable())?;
         if self.0.has_manager() {

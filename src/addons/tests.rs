@@ -64,6 +64,7 @@ pub(super) fn render_set(addon: &str, pairs: &[(&str, &str)]) -> Result<String> 
 fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
     let source = TreeSource::embedded();
     let mut settings = Settings::defaults(&source).unwrap();
+    settings.set("phase1.cloud_provider", "aws").unwrap();
     let switches = Addon::all(&source).unwrap().into_iter().map(|addon| addon.switch);
     for switch in switches {
         settings.set(&switch, "y").unwrap();
@@ -91,6 +92,7 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
     assert_eq!(
         restarted,
         [
+            "aws-cloud-controller-manager",
             "cert-manager",
             "coredns",
             "flannel",
@@ -421,13 +423,16 @@ fn every_object_of_every_manifest_is_known_and_labelled() {
 #[test]
 fn pods_of_every_daemon_set_have_the_hash() {
     let pairs = [
+        ("phase1.cloud_provider", "aws"),
+        ("phase3.cloud_controller", "y"),
         ("phase3.node_exporter", "y"),
         ("phase3.network_policies", "y"),
         ("phase3.log_shipping", "y"),
         ("phase3.log_shipping_endpoint", "http://192.0.2.7:4318"),
     ];
     let mut seen = BTreeSet::new();
-    for addon in ["flannel", "kube-network-policies", "kube-proxy", "log-shipping", "node-exporter"] {
+    let own = "aws-cloud-controller-manager";
+    for addon in [own, "flannel", "kube-network-policies", "kube-proxy", "log-shipping", "node-exporter"] {
         for (object, value) in Object::read(&render_set(addon, &pairs).unwrap()).unwrap() {
             if object.kind == "DaemonSet" {
                 let hash = |value: &Value| value["metadata"]["annotations"]["turnup.dev/hash"].clone();

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::lock::Cgo;
+use super::overlay::{self, Overlay};
 use super::platform::Platform;
 use super::progress::{Pace, Watch};
 use super::selection::BinaryArtifact;
@@ -79,6 +80,11 @@ impl Order<'_> {
                 .hint("install Go 1.21 or newer (Debian: golang-go from backports), or add a mirror to the artifact sources")
         })?;
         let personal = self.ask_personal(&go, &source)?;
+        Overlay::read(&source)?.apply(|package| {
+            let run = self.with_settings(Run::new(&go).args(["list", "-find", "-json=Module", package]), &personal);
+            let run = run.dir(&source).label(format!("go list of {package}")).timeout(Duration::from_mins(15));
+            overlay::read_module(package, &run.output().map_err(explain_failure)?.stdout)
+        })?;
         watch.progress(&format!("building {} with {}", self.binary.module, self.binary.toolchain));
         let mut run = Run::new(&go)
             .args(["build", "-v", "-trimpath", "-buildvcs=false"])
@@ -97,9 +103,7 @@ impl Order<'_> {
             // The compiler itself works on several functions at once.
             run = run.env("GOMAXPROCS", self.effort.build_jobs.to_string());
         }
-        for (name, value) in personal.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(self.fixed()) {
-            run = run.env(name, value);
-        }
+        run = self.with_settings(run, &personal);
         let (mut packages, mut pace) = (0, Pace::new(Duration::from_secs(2)));
         let built = run.stream(|_, line| {
             // Comments are the headings of compiler messages; every other line names a package that
@@ -135,6 +139,11 @@ impl Order<'_> {
         Err(error.hint(format!(
             "{install}; or take the project's own release: turnup config set phase2.artifacts.upstream=y"
         )))
+    }
+
+    fn with_settings(&self, run: Run, personal: &BTreeMap<String, String>) -> Run {
+        let personal = personal.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        personal.chain(self.fixed()).fold(run, |run, (name, value)| run.env(name, value))
     }
 
     /// Everything that has a say in the bytes.

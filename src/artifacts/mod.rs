@@ -25,6 +25,7 @@ mod image;
 mod keylock;
 mod lock;
 mod maintain;
+mod overlay;
 mod platform;
 mod progress;
 mod proxy;

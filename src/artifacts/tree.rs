@@ -39,7 +39,8 @@ fn write_files(name: &str, proof: &str, into: &Path) -> Result<()> {
     extract_files(module, into)
 }
 
-fn copy_files(from: &Path, into: &Path) -> Result<()> {
+/// Copies the files of a directory and below into one that is there.
+pub(super) fn copy_files(from: &Path, into: &Path) -> Result<()> {
     for entry in fs_err::read_dir(from)? {
         let entry = entry?;
         let target = into.join(entry.file_name());

@@ -34,7 +34,7 @@ const CHUNK: usize = 200;
 const LEFT: &str = "outputs/left-in-cloud.json";
 /// What the cloud's own controller puts on a Service; while it is there, so is the load balancer,
 /// whatever the type has become.
-const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
+pub const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// On a claim for which a provisioner is making a volume.
 const AWAITED: &str = "volume.kubernetes.io/storage-provisioner";
 /// The provisioner of `phase3.local_storage`: its volumes go with their hosts.

@@ -194,7 +194,7 @@ fn require_embedded(setting: &str, path: &str, text: &str) -> Result<()> {
 }
 
 /// Settings that decide what turnup gives a component.
-const OWNERS: [(&str, &str); 18] = [
+const OWNERS: [(&str, &str); 19] = [
     ("--audit-log-path", "phase2.security.audit"),
     ("--audit-policy-file", "phase2.security.audit_policy_file"),
     ("--authorization-mode", "phase2.apiserver.authorization_webhook_file"),
@@ -203,6 +203,7 @@ const OWNERS: [(&str, &str); 18] = [
     ("--enable-admission-plugins", "phase2.apiserver.enable_admission_plugins"),
     ("--encryption-provider-config", "phase2.security.encryption_at_rest"),
     ("--authentication-config", "phase2.apiserver.oidc_issuer_url"),
+    ("--authentication-token-webhook-config-file", "phase2.apiserver.authentication_webhook_file"),
     ("--node-labels", "phase2.kubelet.node_labels"),
     ("--secure-port", "phase2.api_port"),
     ("--service-account-issuer", "phase2.apiserver.service_account_issuer"),

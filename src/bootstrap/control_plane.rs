@@ -33,6 +33,10 @@ pub(super) const LOG_DIR: &str = "/var/log/kubernetes";
 pub(super) const KUBECONFIG: &str = "kubeconfig";
 /// Whose tokens the API server takes, in its directory; only where there is something to say.
 const AUTHENTICATION: &str = "authentication.yaml";
+/// How it reaches the machine authenticator of its host, in its directory; only where there is one.
+pub(super) const MACHINES: &str = "machine-authenticator.conf";
+/// How long the API server remembers what that said. A kubelet asks several times with one token.
+const MACHINES_REMEMBERED: &str = "30s";
 /// The scheduler's configuration, in its directory.
 pub(super) const SCHEDULER_CONFIG: &str = "scheduler.yaml";
 /// The cluster's authority with those above it, in the directory of the controller manager: what
@@ -184,6 +188,12 @@ impl ControlPlane<'_> {
         }
         if !control_plane.authentication_webhook_file.is_empty() {
             flags = flags.set("authentication-token-webhook-version", "v1");
+        }
+        if files.iter().any(|file| file.path == API_SERVER.file(MACHINES)) {
+            flags = flags
+                .set("authentication-token-webhook-config-file", API_SERVER.file(MACHINES))
+                .set("authentication-token-webhook-version", "v1")
+                .set("authentication-token-webhook-cache-ttl", MACHINES_REMEMBERED);
         }
         if !control_plane.authorization_webhook_file.is_empty() {
             flags = flags.set("authorization-webhook-version", "v1");

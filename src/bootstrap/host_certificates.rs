@@ -1,6 +1,8 @@
-//! Which certificates of a control-plane host are due, and what takes their places, signed with the
-//! keys of the authorities that lie on the host: so a cluster lives on with no run of turnup. Keys
-//! stay, and so does all that a certificate says but its time.
+//! Which certificates of a host are due, and what takes their places: so a cluster lives on with no
+//! run of turnup. Keys stay, and so does all that a certificate says but its time. Control-plane
+//! hosts sign with the keys of the authorities that lie there; of a worker, the API is asked for
+//! the certificate with which kubelet serves, and on every host for a client certificate in the
+//! place of one that has ended.
 //!
 //! A run of turnup renews earlier ([`rest_at_renewal`](super::pki::rest_at_renewal)): whatever is
 //! due here is due there, and the next run replaces both. It writes nothing: the agent does.
@@ -13,14 +15,20 @@ use rcgen::{KeyPair, PublicKeyData as _};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 use zeroize::Zeroizing;
 
-use crate::error::{Context as _, Error, Result};
+use crate::cluster::{KeyAlgorithm, PkiSettings};
+use crate::error::{Class, Context as _, Error, Result};
 use crate::input;
+use crate::inventory::Role;
 use crate::node::NodeConfig;
-use crate::node::layout::{ETCD_CA, FRONT_PROXY_CA};
+use crate::node::agent::CertificateSource;
+use crate::node::layout::{ETCD_CA, FRONT_PROXY_CA, KUBELET_CERTIFICATE, KUBELET_KEY};
 use crate::node::node_config::Content;
 
+use super::certificate_request::{CertificateRequest, Signed};
 use super::component::CONTROLLER_MANAGER;
 use super::pki::{Authority, BACK_DATE, Leaf, der_of, hosts_of, share_of, sign};
+use super::private_key;
+use super::token::{HOST_USER, HOSTS};
 
 /// Which certificates are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +45,97 @@ struct Signer {
     key: Zeroizing<String>,
 }
 
+/// The name of the host's own certificate below `pki/`, without its ending.
+pub(super) fn file_of(host: &str) -> String {
+    format!("host-{host}")
+}
+
+/// By which the host asks for what its kubelet needs, and for nothing else. It lives as long as an
+/// authority, so that a host which was off for years comes back.
+pub(super) fn host_leaf(host: &str, settings: &PkiSettings) -> Leaf {
+    let user = format!("{HOST_USER}{host}");
+    Leaf { life: settings.ca_lifetime, ..Leaf::client(&file_of(host), Authority::Cluster, &user, Some(HOSTS)) }
+}
+
+/// Renews the certificates of this host: for the agent.
+pub struct HostCertificates {
+    scope: RenewalScope,
+    /// That with which kubelet serves.
+    serving: Option<CertificateRequest>,
+    /// That by which kubelet is a client of the API.
+    client: Option<CertificateRequest>,
+}
+
+impl HostCertificates {
+    /// Renews those of this scope.
+    #[must_use]
+    pub const fn new(scope: RenewalScope) -> Self {
+        Self { scope, serving: None, client: None }
+    }
+}
+
+impl CertificateSource for HostCertificates {
+    fn renew(&mut self, node_config: &NodeConfig) -> Result<BTreeMap<String, String>> {
+        if self.serving.is_some() {
+            let signed = look(&mut self.serving)?;
+            return Ok(signed.map(|(text, _)| (KUBELET_CERTIFICATE.to_owned(), text)).into_iter().collect());
+        }
+        let renewed = renew_certificates(node_config, self.scope)?;
+        if let Some(leaf) = find_serving(node_config, self.scope)? {
+            let key = input::read_text(Path::new(KUBELET_KEY), input::KEYS).map(Zeroizing::new)?;
+            let key = KeyPair::from_pem(&key).context(format!("{KUBELET_KEY} is damaged"))?;
+            self.serving = Some(CertificateRequest::make(&leaf, key)?);
+        }
+        Ok(renewed)
+    }
+
+    fn renew_kubelet_client(&mut self, node_config: &NodeConfig) -> Result<Option<Zeroizing<String>>> {
+        if self.client.is_none() {
+            let user = format!("system:node:{}", node_config.node);
+            let leaf = Leaf::client("", Authority::Cluster, &user, Some("system:nodes"));
+            self.client = Some(CertificateRequest::make(&leaf, private_key::generate(KeyAlgorithm::EcdsaP256)?)?);
+        }
+        let signed = look(&mut self.client)?;
+        Ok(signed.map(|(certificate, key)| Zeroizing::new(certificate + &key)))
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.serving.is_some() || self.client.is_some()
+    }
+}
+
+/// What a request has come to. It is asked again after an API that is away, and made once more
+/// after everything else.
+fn look(slot: &mut Option<CertificateRequest>) -> Result<Option<Signed>> {
+    let Some(request) = slot.take() else { return Ok(None) };
+    match request.look() {
+        Err(error) if error.class() != Class::Transient => Err(error),
+        Ok(Some(signed)) => Ok(Some(signed)),
+        undecided => {
+            *slot = Some(request);
+            undecided
+        }
+    }
+}
+
+/// What a worker asks for, when it is due: no authority's key is there.
+fn find_serving(node_config: &NodeConfig, scope: RenewalScope) -> Result<Option<Leaf>> {
+    let mut files = node_config.files.iter().filter(|file| file.path == KUBELET_CERTIFICATE);
+    let Some(file) = files.next().filter(|_| node_config.role == Role::Worker) else { return Ok(None) };
+    let Content::Text(text) = &file.content else { return Ok(None) };
+    let der = der_of(text.as_bytes()).unwrap_or_default();
+    let certificate = X509Certificate::from_der(&der).context(format!("{} is damaged", file.path))?.1;
+    let share = share_name(node_config, &file.path);
+    Ok((scope == RenewalScope::All || is_due(&certificate, &share)).then(|| leaf_of(&certificate)))
+}
+
+fn share_name(node_config: &NodeConfig, path: &str) -> String {
+    format!("{} {path}", node_config.node)
+}
+
 /// The new texts of these files of the node config, by their paths; nothing on a host without the
 /// key of an authority.
-///
-/// # Errors
-/// That a file cannot be read, or a key is not its certificate's.
-pub fn renew_certificates(node_config: &NodeConfig, scope: RenewalScope) -> Result<BTreeMap<String, String>> {
+fn renew_certificates(node_config: &NodeConfig, scope: RenewalScope) -> Result<BTreeMap<String, String>> {
     let cluster = CONTROLLER_MANAGER.file("ca");
     let read = |path: &str| input::read_text(Path::new(path), input::KEYS).map(Zeroizing::new);
     let signers = [cluster.as_str(), ETCD_CA, FRONT_PROXY_CA].map(|authority| {
@@ -69,7 +162,7 @@ fn renew_with(
         let key = format!("{stem}.key");
         let Some(der) = der_of(text.as_bytes()).filter(|_| has_key(&key)) else { continue };
         let certificate = X509Certificate::from_der(&der).context(format!("{} is damaged", file.path))?.1;
-        let share = format!("{} {}", node_config.node, file.path);
+        let share = share_name(node_config, &file.path);
         if certificate.is_ca() || scope == RenewalScope::Due && !is_due(&certificate, &share) {
             continue;
         }
@@ -232,6 +325,23 @@ mod tests {
             end_after(&mut certificate, Duration::ZERO);
             assert!(is_due(&certificate, &name), "{name} has ended");
         }
+    }
+
+    #[test]
+    fn a_worker_asks_for_what_its_kubelet_serves_with_and_a_control_plane_host_does_not() {
+        let node = Leaf { group: Some("system:nodes".into()), client: false, ..leaf(YEAR) };
+        let mut host = host_with(&node);
+        host.config.files[0].path = KUBELET_CERTIFICATE.to_owned();
+        host.config.role = Role::Worker;
+        assert!(find_serving(&host.config, RenewalScope::Due).unwrap().is_none(), "it is young");
+        let asked = find_serving(&host.config, RenewalScope::All).unwrap().unwrap();
+        assert_eq!(
+            (asked.name, asked.group, asked.hosts),
+            (node.name, node.group, node.hosts.into_iter().rev().collect())
+        );
+        assert!(!asked.client && asked.life == YEAR);
+        host.config.role = Role::ControlPlane;
+        assert!(find_serving(&host.config, RenewalScope::All).unwrap().is_none());
     }
 
     #[test]

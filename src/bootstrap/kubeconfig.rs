@@ -27,6 +27,8 @@ pub enum Identity<'a> {
     Program(&'a [&'a str]),
     /// A bootstrap token.
     Token(&'a str),
+    /// Not at all: the server asks for no proof.
+    Unproven,
 }
 
 /// The text of a [`config`].
@@ -69,5 +71,6 @@ fn credentials(identity: &Identity<'_>) -> Value {
             "provideClusterInfo": false,
         }}),
         Identity::Token(token) => json!({"token": token}),
+        Identity::Unproven => json!({}),
     }
 }

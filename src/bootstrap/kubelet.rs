@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::cloud::WORKERS;
+use crate::cloud::{VolumeProvider, WORKERS};
 use crate::cluster::{BackupSettings, Cluster, ClusterSettings};
 use crate::component::OverrideSubject;
 use crate::config::{ComponentName, Destination};
@@ -16,8 +16,10 @@ use crate::node::firewall;
 use crate::node::layout;
 use crate::node::node_config::{
     ADDON_MANAGER_UNIT, AGENT_UNIT, API_UNIT, BACKUP_TIMER, BALANCER_UNIT, CONTAINERD, CSR_APPROVER_UNIT, Content,
-    DNS_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MOUNTS_UNIT, PROXY_AUTHORITY, TRUST_UNIT, Unit,
+    DNS_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT, MACHINE_AUTHENTICATOR_UNIT, MOUNTS_UNIT, PROXY_AUTHORITY,
+    TRUST_UNIT, Unit,
 };
+use crate::node::provider_id;
 
 use super::assets::unit_word;
 use super::component::Flags;
@@ -25,6 +27,7 @@ use super::configuration::{self, Configuration};
 use super::firewall::FILE as FIREWALL_FILE;
 use super::group_node::{BALANCER, GROUP, TEMPLATE};
 use super::healthcheck;
+use super::machine_authenticator;
 use super::node_metadata;
 use super::node_target::NodeTarget;
 use super::proxy::HostProxy;
@@ -47,6 +50,8 @@ pub(super) struct Agents<'a> {
     pub(super) has_balancer: bool,
     /// The flags of the CSR approver, on hosts that have it.
     pub(super) approver: Option<Vec<String>>,
+    /// The flags of the machine authenticator, on hosts that have it.
+    pub(super) authenticator: Option<Vec<String>>,
     /// Whether pods of users must stay off this node.
     pub(super) tainted: bool,
     /// Whether the host has nftables rules of turnup's.
@@ -213,8 +218,7 @@ impl Agents<'_> {
         Ok(paths)
     }
 
-    /// The units in the order to start them.
-    pub(super) fn units(&self) -> Result<Vec<Unit>> {
+    fn kubelet_flags(&self) -> Result<Flags> {
         let labels = self.labels();
         let flags = Flags::new()
             .set("config", layout::KUBELET_CONFIG)
@@ -226,7 +230,15 @@ impl Agents<'_> {
         let own_dir = self.settings().host_system.own_kubelet_root();
         let flags = flags.set_if(own_dir.is_some(), "root-dir", own_dir.unwrap_or_default());
         let flags = set_credential_providers(flags, self.settings());
-        let flags = self.configuration().with_flags(flags, kubelet_file)?;
+        let has_cloud = self.settings().find_cloud_controller().is_some();
+        let flags = flags.set_if(has_cloud, "cloud-provider", "external");
+        self.configuration().with_flags(flags, kubelet_file)
+    }
+
+    /// The units in the order to start them.
+    pub(super) fn units(&self) -> Result<Vec<Unit>> {
+        let flags = self.kubelet_flags()?;
+        let cloud = self.settings().find_cloud_controller();
         let proxy = HostProxy::find(self.cluster, Some(&self.api_host));
         let trusts = proxy.as_ref().is_some_and(HostProxy::has_authority);
         let config = self.kubelet_config()?;
@@ -238,6 +250,9 @@ impl Agents<'_> {
             proxy => proxy.as_ref().map(HostProxy::environment).unwrap_or_default(),
             authority => PROXY_AUTHORITY,
             managers => managers(&config),
+            machine_of => cloud.map(VolumeProvider::name),
+            provider_id => provider_id::FILE,
+            provider_id_variable => provider_id::VARIABLE,
             turnup => layout::TURNUP,
             flags => flags.render().iter().map(|flag| unit_word(flag)).collect::<Vec<_>>(),
             lowers_oom_score => self.facts.lowers_oom_score,
@@ -250,13 +265,15 @@ impl Agents<'_> {
             addon_manager => layout::ADDON_MANAGER_KUBECONFIG,
             version => self.cluster.version(),
             approver => self.approver.clone().unwrap_or_default(),
+            authenticator => self.authenticator.clone().unwrap_or_default(),
+            authenticator_user => machine_authenticator::USER_ID,
             healthcheck => healthcheck::flags(self.target.address, self.settings().api_port),
             healthcheck_user => healthcheck::USER_ID,
             backup_seconds => self.backup().map(|settings| settings.interval.as_secs()),
             rules => FIREWALL_FILE,
             loaded => firewall::LOADED,
             defragment => self.defragment_every(),
-            renew => self.target.role == Role::ControlPlane && self.settings().pki.renew_on_hosts,
+            renew => self.target.group.is_none() && self.settings().pki.renew_on_hosts,
         };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = template::render(&self.cluster.source, &format!("templates/bootstrap/{name}"), &context)?;
@@ -289,6 +306,9 @@ impl Agents<'_> {
         }
         if self.target.role == Role::ControlPlane {
             units.push(unit(HEALTHCHECK_UNIT, &[])?);
+        }
+        if self.authenticator.is_some() {
+            units.push(unit(MACHINE_AUTHENTICATOR_UNIT, &[])?);
         }
         // Before the first API server: a name that does not exist is remembered.
         if self.target.role == Role::ControlPlane && self.settings().dns.is_some() {

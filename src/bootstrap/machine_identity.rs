@@ -1,13 +1,14 @@
-//! Workers of a cloud that join by what the cloud signs of each machine, without a token of their
+//! Workers of a cloud that join by their cloud's word of each machine, without a token of their
 //! group: by what the API server knows them, and how their kubelets show it.
 //!
-//! The API server verifies the signature and makes of the claims a user of one group and one name;
-//! the CSR approver gives a certificate for that name alone. Expressions are CEL
-//! (`AuthenticationConfiguration` of Kubernetes).
+//! Where the cloud signs what a machine is, the API server verifies the signature and makes of the
+//! claims a user of one group and one name; expressions are CEL (`AuthenticationConfiguration` of
+//! Kubernetes). Elsewhere the machine authenticator of its host says who it is. The CSR approver
+//! gives a certificate for that name alone.
 
 use serde_json::{Value, json};
 
-use crate::cloud::{IdentityIssuer, Spec};
+use crate::cloud::{IdentityIssuer, MachineProof, MachineRole, Spec};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::inventory::Role;
@@ -19,15 +20,41 @@ use super::token::{BOOTSTRAPPERS, MACHINE_USER};
 /// What stands before a zone in a list with other texts.
 const ZONE_MARK: &str = "zone/";
 
-/// The issuer of the machines' tokens; none where hosts join with the token of their group.
-pub(super) fn find_issuer(cluster: &Cluster) -> Result<Option<IdentityIssuer>> {
+/// The one service that the API server asks whose token it is.
+const WEBHOOK: &str = "phase2.apiserver.authentication_webhook_file";
+
+/// How machines prove which ones they are; none where hosts join with the token of their group.
+fn find_proof(cluster: &Cluster) -> Result<Option<MachineProof>> {
     if !cluster.settings.user_data.by_identity {
         return Ok(None);
     }
-    let issuer = cluster.settings.cloud.as_ref().map(Spec::identity_issuer).transpose()?.flatten();
+    let proof = cluster.settings.cloud.as_ref().map(Spec::machine_proof).transpose()?.flatten();
     let none =
-        || Error::config("phase1.user_data.identity: this target signs nothing that tells one machine from another");
-    issuer.ok_or_else(|| none().hint("turnup config set phase1.user_data.identity=token")).map(Some)
+        || Error::config("phase1.user_data.identity: this target says nothing that tells one machine from another");
+    let proof = proof.ok_or_else(|| none().hint("turnup config set phase1.user_data.identity=token"))?;
+    let webhook = &cluster.settings.control_plane.authentication_webhook_file;
+    if matches!(proof, MachineProof::Asked(_)) && !webhook.is_empty() {
+        let why = "the API server asks one service whose token it is, and that one tells it which machines are whose";
+        return Err(Error::config(format!("{WEBHOOK}: {why} (phase1.user_data.identity)"))
+            .hint(format!("turnup config unset {WEBHOOK}, or: turnup config set phase1.user_data.identity=token")));
+    }
+    Ok(Some(proof))
+}
+
+/// The issuer of the machines' tokens, where the API server verifies them itself.
+pub(super) fn find_issuer(cluster: &Cluster) -> Result<Option<IdentityIssuer>> {
+    Ok(find_proof(cluster)?.and_then(|proof| match proof {
+        MachineProof::Signed(issuer) => Some(issuer),
+        MachineProof::Asked(_) => None,
+    }))
+}
+
+/// As what the machines are known to their cloud, where that is asked about them.
+pub(super) fn find_role(cluster: &Cluster) -> Result<Option<MachineRole>> {
+    Ok(find_proof(cluster)?.and_then(|proof| match proof {
+        MachineProof::Asked(role) => Some(role),
+        MachineProof::Signed(_) => None,
+    }))
 }
 
 /// What the API server is told of them, as one of the list `jwt`.
@@ -38,8 +65,9 @@ pub(super) fn authenticator(cluster: &Cluster) -> Result<Option<Value>> {
 
 /// The command by which a kubelet shows who its machine is; none for hosts that have a token.
 pub(super) fn find_program(cluster: &Cluster) -> Result<Option<Vec<String>>> {
-    let Some(issuer) = find_issuer(cluster)? else { return Ok(None) };
-    let (cloud, audience) = (format!("--cloud={}", cluster.settings.target), format!("--audience={}", issuer.audience));
+    let Some(proof) = find_proof(cluster)? else { return Ok(None) };
+    let (cloud, audience) =
+        (format!("--cloud={}", cluster.settings.target), format!("--audience={}", proof.audience()));
     Ok(Some(vec![layout::TURNUP.into(), "node".into(), "machine-identity".into(), cloud, audience]))
 }
 

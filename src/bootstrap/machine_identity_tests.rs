@@ -1,33 +1,26 @@
 //! Tests of what the API server is told of a cloud's machines: as text, and with a real API server
 //! and an issuer of the test, which signs genuine tokens and forged ones.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::disallowed_methods, reason = "servers that run until the test ends")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, PublicKeyData as _,
-    SanType, SigningKey as _,
-};
+use rcgen::{KeyPair, PublicKeyData as _, SigningKey as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use super::super::api::Kubectl;
+use super::super::api_server::{ApiServer, authority, signed};
 use super::super::csr_approver::{Policy, look_once};
 use super::super::groups;
-use super::super::kubeconfig::{self, Identity};
 use super::super::setting_tests::cluster;
 use super::super::user_data::tests::{boot_of_worker, group};
 use super::*;
-use crate::artifacts::{Cache, Lock, NoProgress, ResolvedArtifacts, Sources};
+use crate::artifacts::{Lock, ResolvedArtifacts};
 
 const GROUPS: &str = r#"[{"name": "web", "role": "worker", "size": 1, "zones": ["us-central1-a", "us-central1-b"]}, {"name": "web-b", "role": "worker", "size": 1}]"#;
 
@@ -93,6 +86,46 @@ fn a_host_of_the_configuration_asks_its_cloud_and_one_of_the_user_has_a_token() 
     let group = group("web", Role::Worker);
     let error = groups::admit(&cluster, &group).err().unwrap();
     assert_eq!(error.message(), "hosts of the group web join by their cloud's word, and no token lets one in");
+}
+
+/// A cluster on aws, whose cloud is asked about machines.
+fn aws() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("phase1.cloud_provider", "aws"),
+        ("phase1.aws.region", "eu-central-1"),
+        ("phase1.cluster_name", "shop"),
+        ("phase1.user_data.artifacts_url", "https://artifacts.example.com"),
+        ("phase1.user_data.identity", "cloud"),
+    ]
+}
+
+#[test]
+fn where_the_cloud_is_asked_the_api_server_verifies_nothing_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |changes: &[(&str, &str)]| {
+        let mut all = aws();
+        all.retain(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
+        cluster(dir.path(), &[&all[..], changes].concat())
+    };
+    let own = of(&[]);
+    let role = find_role(&own).unwrap().unwrap();
+    let expected = [role.audience.as_str(), &role.cluster, &role.role]
+        == ["turnup.dev/aws/eu-central-1/shop", "shop", "shop-eu-central-1-node"];
+    assert!(expected, "{role:?}");
+    assert_eq!(super::super::authentication::find(&own).unwrap(), None);
+    let words = find_program(&own).unwrap().unwrap();
+    assert_eq!(words[1..], ["node", "machine-identity", "--cloud=aws", "--audience=turnup.dev/aws/eu-central-1/shop"]);
+    assert_eq!(find_role(&of(&[("phase1.user_data.identity", "token")])).unwrap(), None);
+    // Users of an identity provider are another matter.
+    let users =
+        [("phase2.apiserver.oidc_issuer_url", "https://login.example.com"), ("phase2.apiserver.oidc_client_id", "k8s")];
+    assert!(super::super::authentication::find(&of(&users)).unwrap().is_some());
+    let said = |changes: &[(&str, &str)]| find_proof(&of(changes)).unwrap_err().render();
+    let all = [
+        said(&[("phase2.apiserver.authentication_webhook_file", "webhook.yaml")]),
+        said(&[("phase1.aws.node_instance_profile", "nodes")]),
+    ];
+    insta::assert_snapshot!(all.join("\n"));
 }
 
 /// Signs what it is asked to, and says with which key.
@@ -164,25 +197,6 @@ fn plain(der: &[u8]) -> Vec<u8> {
     all
 }
 
-fn authority() -> (String, Issuer<'static, KeyPair>) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    (params.self_signed(&key).unwrap().pem(), Issuer::new(params, key))
-}
-
-fn signed(issuer: &Issuer<'_, KeyPair>, name: &str, group: Option<&str>) -> (rcgen::Certificate, KeyPair) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.subject_alt_names = vec![SanType::IpAddress([127, 0, 0, 1].into())];
-    params.distinguished_name.push(DnType::CommonName, name);
-    if let Some(group) = group {
-        params.distinguished_name.push(DnType::OrganizationName, group);
-    }
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
-    (params.signed_by(&key, issuer).unwrap(), key)
-}
-
 /// What Google says of a machine, by its documentation.
 fn claims(issuer: &TokenIssuer, name: &str) -> Value {
     let now = Timestamp::now().as_second();
@@ -192,132 +206,6 @@ fn claims(issuer: &TokenIssuer, name: &str) -> Value {
         "google": {"compute_engine": {"project_id": "p-123456", "project_number": 42, "zone": "us-central1-b",
             "instance_id": "7", "instance_name": name, "instance_creation_timestamp": now - 60}},
     })
-}
-
-/// etcd and an API server that knows machines as the configuration says.
-struct ApiServer {
-    running: Vec<Child>,
-    dir: tempfile::TempDir,
-    port: u16,
-    authority: String,
-    kubectl: PathBuf,
-}
-
-impl Drop for ApiServer {
-    fn drop(&mut self) {
-        for child in self.running.iter_mut().rev() {
-            child.kill().ok();
-            child.wait().ok();
-        }
-    }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-impl ApiServer {
-    fn start(version: &str, authentication: &Value) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let file = |name: &str| dir.path().join(name).display().to_string();
-        let write = |name: &str, text: &str| fs_err::write(file(name), text).unwrap();
-        let selection = Lock::embedded().unwrap().select(version).unwrap();
-        let wanted = ["etcd", "kube-apiserver", "kubectl"].map(|name| selection.binary(name).unwrap());
-        let programs = Cache::open().unwrap().ensure_all(wanted, &Sources::default(), &NoProgress).unwrap();
-        let (authority, own) = authority();
-        let (server, server_key) = signed(&own, "kube-apiserver", None);
-        let (admin, admin_key) = signed(&own, "admin", Some("system:masters"));
-        let [port, etcd, peer] = [free_port(), free_port(), free_port()];
-        write("ca.crt", &authority);
-        write("server.crt", &server.pem());
-        write("server.key", &server_key.serialize_pem());
-        write("server.pub", &server_key.public_key_pem());
-        write("authentication.yaml", &authentication.to_string());
-        let url = format!("https://127.0.0.1:{port}");
-        let (certificate, key) = (&admin.pem(), &admin_key.serialize_pem());
-        write(
-            "admin",
-            &kubeconfig::render("shop", &url, &authority, "admin", &Identity::Embedded { certificate, key }),
-        );
-        let start = |program: &Path, log: &str, flags: &[String]| {
-            let log = fs_err::File::create(file(log)).unwrap().into_file();
-            let out = Stdio::from(log.try_clone().unwrap());
-            Command::new(program).args(flags).stdout(out).stderr(log).spawn().unwrap()
-        };
-        let etcd_url = format!("http://127.0.0.1:{etcd}");
-        let etcd_flags = [
-            format!("--data-dir={}", file("etcd")),
-            format!("--listen-client-urls={etcd_url}"),
-            format!("--advertise-client-urls={etcd_url}"),
-            format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
-        ];
-        let flags = [
-            format!("--etcd-servers={etcd_url}"),
-            format!("--secure-port={port}"),
-            "--bind-address=127.0.0.1".into(),
-            "--advertise-address=127.0.0.1".into(),
-            "--authorization-mode=Node,RBAC".into(),
-            "--anonymous-auth=false".into(),
-            "--enable-bootstrap-token-auth=true".into(),
-            "--service-cluster-ip-range=10.96.0.0/16".into(),
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".into(),
-            format!("--authentication-config={}", file("authentication.yaml")),
-            format!("--client-ca-file={}", file("ca.crt")),
-            format!("--tls-cert-file={}", file("server.crt")),
-            format!("--tls-private-key-file={}", file("server.key")),
-            format!("--service-account-signing-key-file={}", file("server.key")),
-            format!("--service-account-key-file={}", file("server.pub")),
-        ];
-        let running =
-            vec![start(&programs[0].path, "etcd.log", &etcd_flags), start(&programs[1].path, "api.log", &flags)];
-        let kubectl = programs[2].path.clone();
-        let mut api = Self { running, dir, port, authority, kubectl };
-        api.wait();
-        api
-    }
-
-    fn log(&self) -> String {
-        fs_err::read_to_string(self.dir.path().join("api.log")).unwrap()
-    }
-
-    fn wait(&mut self) {
-        let (admin, since) = (self.admin(), Instant::now());
-        while admin.command(&["get", "--raw=/readyz"]).succeed().is_err() {
-            let ended = self.running[1].try_wait().unwrap();
-            assert!(ended.is_none() && since.elapsed() < Duration::from_mins(3), "{ended:?}\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(500));
-        }
-    }
-
-    fn admin(&self) -> Kubectl {
-        Kubectl::new(self.kubectl.clone(), self.dir.path().join("admin"))
-    }
-
-    /// A kubelet whose program says this.
-    fn kubelet(&self, token: &str) -> Kubectl {
-        let credential = json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": token}});
-        let (said, file) = (self.dir.path().join("said"), self.dir.path().join("kubelet"));
-        fs_err::write(&said, credential.to_string()).unwrap();
-        let (url, said) = (format!("https://127.0.0.1:{}", self.port), said.display().to_string());
-        let program = Identity::Program(&["/bin/cat", &said]);
-        fs_err::write(&file, kubeconfig::render("shop", &url, &self.authority, "bootstrap", &program)).unwrap();
-        Kubectl::new(self.kubectl.clone(), file)
-    }
-
-    /// Asks with this token to be this node; what the API server says where it refuses.
-    fn ask(&self, token: &str, request: &str, node: &str) -> std::result::Result<(), String> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
-        params.distinguished_name.push(DnType::CommonName, format!("system:node:{node}"));
-        let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap().replace("\r\n", "\n");
-        let csr = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-            "metadata": {"name": request}, "spec": {"signerName": "kubernetes.io/kube-apiserver-client-kubelet",
-            "usages": ["digital signature", "client auth"], "request": STANDARD.encode(pem)}});
-        let kubelet = self.kubelet(token);
-        let run = kubelet.command(&["create", "--validate=false", "--filename=-"]).stdin(csr.to_string());
-        run.output().map(drop).map_err(|failure| failure.stderr().to_owned())
-    }
 }
 
 #[test]
@@ -336,7 +224,8 @@ fn a_machine_becomes_the_node_of_its_name_and_a_forged_one_none() {
     machines["issuer"]["certificateAuthority"] = issuer.authority.clone().into();
     let mut file = with(&[]).unwrap().unwrap();
     file["jwt"] = json!([machines]);
-    let api = ApiServer::start(&cluster.settings.kubernetes_version, &file);
+    let flag = "--authentication-config={dir}/authentication.yaml";
+    let api = ApiServer::start(&cluster.settings.kubernetes_version, &[flag], &[("authentication.yaml", &file)]);
     let admin = api.admin();
     admin.apply(&cluster.source.read_text("templates/bootstrap/rbac.yaml").unwrap()).unwrap();
     let token = |change: &dyn Fn(&mut Value)| {

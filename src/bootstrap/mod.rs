@@ -6,6 +6,9 @@
 //! `user_data`. Nothing here knows which cloud a host came from.
 
 mod api;
+#[cfg(test)]
+#[path = "api_server_tests.rs"]
+pub(crate) mod api_server;
 mod assets;
 mod authentication;
 mod authority;
@@ -16,6 +19,7 @@ pub(crate) mod backup_open;
 mod backup_store;
 mod backup_words;
 pub mod base_config;
+mod certificate_request;
 pub mod cloud_resources;
 mod component;
 mod condition;
@@ -49,6 +53,7 @@ mod kubeconfig_entries;
 mod kubelet;
 mod kubelet_certificate;
 mod latest;
+mod machine_authenticator;
 mod machine_identity;
 mod manifest;
 pub mod node_config;
@@ -100,10 +105,11 @@ pub use dns::remove_names;
 pub use etcd_step::give_up as give_up_etcd;
 pub use exec_credential::sign_credential;
 pub use group_tokens::{JoinToken, find_summaries as find_join_tokens};
-pub use host_certificates::{RenewalScope, renew_certificates};
+pub use host_certificates::{HostCertificates, RenewalScope};
 pub use keyset::{ItemState, Keyset, KeysetItem, KeysetName, RotationStep};
 pub use kube_proxy::kube_proxy_config;
 pub(crate) use kubelet::shared_disk_thresholds;
+pub use machine_authenticator::{AuthenticatorOptions, MachineRole, run as run_machine_authenticator};
 pub use node_config::file_of as node_config_file;
 pub use node_groups::find_without_balancer;
 pub use node_target::Group;

@@ -17,7 +17,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
 use crate::node::facts::CLIENT_CERTIFICATE;
-use crate::node::node_config::{BACKUP_SERVICE, Content, File, Health, NodeConfig, Unit};
+use crate::node::node_config::{BACKUP_SERVICE, Content, Directory, File, Health, NodeConfig, Unit};
 use crate::node::{layout, yaml};
 
 use super::assets::{Assets, unit_word};
@@ -34,6 +34,7 @@ use super::etcd_members::Members;
 use super::firewall::Neighbors;
 use super::groups;
 use super::healthcheck;
+use super::host_certificates;
 use super::keyset::{self, KeysetName};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::Agents;
@@ -42,6 +43,7 @@ use super::node_target::NodeTarget;
 use super::pki::{Authority, Leaf, Pki};
 use super::runtime;
 use super::template;
+use super::{machine_authenticator, machine_identity};
 
 /// Where node configs lie below the cluster's directory.
 pub const DIRECTORY: &str = "node-config";
@@ -103,8 +105,12 @@ impl NodeConfigs<'_> {
         if self.cluster.settings.dns.is_some() {
             leaves.push(Leaf::client(dns::NAME, cluster, dns::USER, None));
         }
-        if groups::has_node_groups(self.cluster)? {
+        if csr_approver::is_wanted(self.cluster)? {
             leaves.push(Leaf::client(csr_approver::NAME, cluster, csr_approver::USER, None));
+        }
+        if machine_identity::find_role(self.cluster)?.is_some() {
+            let names = machine_authenticator::server_names();
+            leaves.push(Leaf::server(machine_authenticator::NAME, cluster, machine_authenticator::SUBJECT, names));
         }
         for host in self.inventory.control_planes() {
             let name = &host.name;
@@ -128,8 +134,12 @@ impl NodeConfigs<'_> {
                 leaves.push(Leaf::client(&file, cluster, &user, Some("system:nodes")));
             }
         }
+        let pki = &self.cluster.settings.pki;
         for leaf in &mut leaves {
-            leaf.life = self.cluster.settings.pki.leaf_lifetime;
+            leaf.life = pki.leaf_lifetime;
+        }
+        if pki.renew_on_hosts {
+            leaves.extend(self.inventory.hosts.iter().map(|host| host_certificates::host_leaf(&host.name, pki)));
         }
         Ok(leaves)
     }
@@ -148,6 +158,7 @@ impl NodeConfigs<'_> {
         if host.role == Role::ControlPlane {
             users = control_plane::users(&self.cluster.settings);
             users.push(healthcheck::system_user());
+            users.extend(agents.authenticator.as_ref().map(|_| machine_authenticator::system_user()));
             self.control_plane_files(host, &machine.files, &mut files)?;
             let (name, url) = ("etcd healthy".into(), "http://127.0.0.1:2381/health".into());
             health.push(Health { name, url, pod: "kube-system_etcd-".into() });
@@ -160,6 +171,8 @@ impl NodeConfigs<'_> {
         dirs.extend(node_directories(&self.cluster.settings));
         if host.role == Role::ControlPlane {
             dirs.extend(control_plane::directories(host, &self.cluster.settings));
+            let path = layout::MACHINE_AUTHENTICATOR.to_owned();
+            dirs.extend(agents.authenticator.as_ref().map(|_| Directory { path, mode: 0o755, owner: 0 }));
         }
         // The first item for ever, also when others came after it: disks are known by it.
         let first = files.pki.text(&KeysetName::EtcdCa.file(keyset::FIRST), "crt")?;
@@ -245,6 +258,11 @@ impl NodeConfigs<'_> {
         files.bundle(layout::CA, Authority::Cluster)?;
         files.public(layout::KUBELET_CERTIFICATE, &format!("kubelet-{}.crt", host.name))?;
         files.key(layout::KUBELET_KEY, &format!("kubelet-{}.key", host.name), 0)?;
+        if self.cluster.settings.pki.renew_on_hosts {
+            let file = host_certificates::file_of(&host.name);
+            files.public(layout::HOST_CERTIFICATE, &format!("{file}.crt"))?;
+            files.key(layout::HOST_KEY, &format!("{file}.key"), 0)?;
+        }
         files.list.extend(agents.kubelet_files()?);
         if let Some(text) = runtime::read_credentials(self.cluster)? {
             let path = layout::registry_credentials(&self.cluster.settings.host_system.data_dir);
@@ -304,6 +322,12 @@ impl NodeConfigs<'_> {
         scheduler.push(control_plane::SCHEDULER_CONFIG, Content::Yaml(control_plane.scheduler_config()?));
         files.public(layout::HEALTHCHECK_CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
         files.key(layout::HEALTHCHECK_KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
+        if machine_identity::find_role(self.cluster)?.is_some() {
+            let name = machine_authenticator::NAME;
+            files.public(layout::MACHINE_AUTHENTICATOR_CERTIFICATE, &format!("{name}.crt"))?;
+            let key = format!("{name}.key");
+            files.key(layout::MACHINE_AUTHENTICATOR_KEY, &key, machine_authenticator::USER_ID)?;
+        }
         self.root_kubeconfigs(host, files)?;
         self.authorities(files)?;
         self.dns_file(files)?;
@@ -392,6 +416,12 @@ impl NodeConfigs<'_> {
         for (name, content) in control_plane.api_server_files()? {
             own.push(name, content);
         }
+        if machine_identity::find_role(self.cluster)?.is_some() {
+            let (name, authority) = (&self.cluster.settings.name, own.all.pki.bundle(Authority::Cluster)?);
+            let url = machine_authenticator::url();
+            let config = kubeconfig::config(name, &url, &authority, "kube-apiserver", &Identity::Unproven);
+            own.push(control_plane::MACHINES, Content::Yaml(config));
+        }
         let of = &self.cluster.settings.control_plane;
         let encrypted: &[String] = if of.encryption_at_rest { &of.encryption_resources } else { &[] };
         let (keys, socket) = (own.all.pki.encryption_keys()?, of.encryption_kms_endpoint.as_deref());
@@ -438,7 +468,7 @@ impl NodeConfigs<'_> {
             let config = self.local_kubeconfig(name, &identity, files)?;
             files.yaml(&path, config);
         }
-        if groups::has_node_groups(self.cluster)? {
+        if csr_approver::is_wanted(self.cluster)? {
             let name = csr_approver::NAME;
             let [certificate, key] = ["crt", "key"].map(|ending| format!("{}.{ending}", layout::CSR_APPROVER_CLIENT));
             files.public(&certificate, &format!("{name}.crt"))?;
@@ -492,6 +522,10 @@ pub(super) mod tests;
 #[cfg(test)]
 #[path = "balancer_tests.rs"]
 mod balancer_tests;
+
+#[cfg(test)]
+#[path = "cloud_controller_tests.rs"]
+mod cloud_controller_tests;
 
 #[cfg(test)]
 #[path = "credential_tests.rs"]

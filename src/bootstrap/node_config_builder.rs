@@ -28,6 +28,7 @@ use super::csr_approver::{self, Policy};
 use super::firewall::{self, Firewall, Neighbors};
 use super::host_system;
 use super::kubelet::{self, Agents};
+use super::machine_authenticator;
 use super::node_target::NodeTarget;
 use super::proxy::HostProxy;
 use super::template;
@@ -99,7 +100,7 @@ impl<'a> NodeConfigBuilder<'a> {
             role: self.target.role,
             kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
             blobs: blobs.map(Into::into).collect(),
-            ports: self.ports(),
+            ports: self.ports(agents),
             users: Vec::new(),
             // A container's kernel is the machine's around it, which the doctor has looked at.
             modules: if self.facts.container { Vec::new() } else { self.modules() },
@@ -127,9 +128,11 @@ impl<'a> NodeConfigBuilder<'a> {
         kubelet.into_iter().chain(settings.addons.log_shipping.then_some(LOG_SHIPPING)).map(Into::into).collect()
     }
 
-    fn ports(&self) -> Vec<u16> {
+    fn ports(&self, agents: &Agents<'_>) -> Vec<u16> {
         let balancer = self.api_servers.as_ref().map(|list| list.port);
-        self.target.role.ports(self.cluster.settings.api_port).into_iter().chain(balancer).collect()
+        let authenticator = agents.authenticator.as_ref().map(|_| machine_authenticator::ADDRESS.port());
+        let own = self.target.role.ports(self.cluster.settings.api_port);
+        own.into_iter().chain(balancer).chain(authenticator).collect()
     }
 
     /// What its balancer leads to, where it has one.
@@ -195,6 +198,11 @@ impl<'a> NodeConfigBuilder<'a> {
             api_here: self.api_here,
             has_balancer: self.api_servers.is_some(),
             approver: self.approver.as_ref().map(Policy::flags),
+            // As the approver: not on a machine that is only made ready.
+            authenticator: match self.approver {
+                Some(_) => machine_authenticator::find_flags(self.cluster)?,
+                None => None,
+            },
             tainted: self.target.role == Role::ControlPlane
                 && self.has_workers
                 && !self.cluster.settings.control_plane.runs_pods,

@@ -169,23 +169,15 @@ fn a_disk_of_etcds_own_is_mounted_before_kubelet_and_nothing_else_changes() {
         text += &format!("without {gone:?}\n", gone = gone.map(|gone| &gone.path).collect::<Vec<_>>());
         insta::assert_snapshot!(text);
         let names: Vec<&str> = with.units.iter().map(|unit| unit.name.as_str()).collect();
-        assert_eq!(
-            names,
-            [
-                "containerd.service",
-                FIREWALL_UNIT,
-                "turnup-mounts.service",
-                HEALTHCHECK_UNIT,
-                "kubelet.service",
-                AGENT_UNIT
-            ]
-        );
+        let pods = [HEALTHCHECK_UNIT, "kubelet.service", CSR_APPROVER_UNIT, AGENT_UNIT];
+        assert_eq!(names, [&["containerd.service", FIREWALL_UNIT, "turnup-mounts.service"][..], &pods].concat());
     });
 }
 
 #[test]
 fn where_hosts_join_by_themselves_the_control_plane_approves_their_requests() {
-    with_configs(&[], |configs| {
+    // Where hosts renew what their kubelets need it does so in any case.
+    with_configs(&[("phase2.pki.renew_on_hosts", "n")], |configs| {
         let (without, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
         let (store, life) = (&configs.cluster.store, std::time::Duration::from_hours(1));
         super::super::group_tokens::ensure(store, ("pool", "pool-"), life, |_| Ok(())).unwrap();
@@ -239,8 +231,10 @@ fn what_a_host_loses_is_put_right_from_its_boot_on_however_it_joined() {
         for host in &configs.inventory.hosts {
             let (node_config, _) = configs.node_config(host, &facts()).unwrap();
             let text = &node_config.units.iter().find(|unit| unit.name == AGENT_UNIT).unwrap().text;
-            let start = if host.role == Role::ControlPlane { "agent --renew-certificates\n" } else { "agent\n" };
-            assert!(text.contains(start) && text.contains("\nWantedBy=multi-user.target\n"), "{text}");
+            assert!(
+                text.contains("agent --renew-certificates\n") && text.contains("\nWantedBy=multi-user.target\n"),
+                "{text}"
+            );
             assert!(!text.contains("Condition"), "nothing keeps it from its start: {text}");
         }
     });
@@ -288,7 +282,7 @@ fn each_component_runs_as_its_own_user_and_sees_its_own_directory() {
         assert_eq!(holders("apiserver-etcd-client.key"), ["/etc/kubernetes/kube-apiserver/etcd-client.key"]);
         let pki = node_config.files.iter().filter(|file| file.path.starts_with(layout::PKI));
         let roots: Vec<(&str, u32)> = pki.map(|file| (file.path.rsplit('/').next().unwrap(), file.owner)).collect();
-        let own = ["ca.crt", "kubelet.crt", "kubelet.key"].into_iter();
+        let own = ["ca.crt", "kubelet.crt", "kubelet.key", "host.crt", "host.key"].into_iter();
         let signing = ["etcd-ca.crt", "etcd-ca.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
         assert_eq!(roots, own.chain(signing).map(|name| (name, 0)).collect::<Vec<_>>());
     });
@@ -320,7 +314,7 @@ fn an_api_server_on_a_port_of_roots_is_root_with_that_one_right() {
 fn a_worker_gets_no_key_but_its_own() {
     with_configs(&[], |configs| {
         let (node_config, secrets) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
-        assert_eq!(secrets.keys().collect::<Vec<_>>(), ["kubelet-w0.key"]);
+        assert_eq!(secrets.keys().collect::<Vec<_>>(), ["host-w0.key", "kubelet-w0.key"]);
         let paths: Vec<&str> = node_config.files.iter().map(|file| file.path.as_str()).collect();
         let kubeconfig = node_config.files.iter().find(|file| file.path == layout::KUBELET_KUBECONFIG).unwrap();
         assert_eq!(kubeconfig.only_with.as_deref(), Some(CLIENT_CERTIFICATE), "a host that has not joined asks first");
@@ -336,6 +330,8 @@ fn a_worker_gets_no_key_but_its_own() {
                 "/etc/kubernetes/pki/ca.crt",
                 "/etc/kubernetes/pki/kubelet.crt",
                 "/etc/kubernetes/pki/kubelet.key",
+                layout::HOST_CERTIFICATE,
+                layout::HOST_KEY,
                 layout::KUBELET_CONFIG,
                 layout::KUBELET_KUBECONFIG,
                 "/etc/turnup/firewall.nft",

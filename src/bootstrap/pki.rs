@@ -355,30 +355,47 @@ pub(super) fn sign(leaf: &Leaf, key: &KeyPair, authority: &str, authority_key: K
     if !leaf.hosts.is_empty() {
         params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
     }
-    for host in &leaf.hosts {
-        params.subject_alt_names.push(match host.parse::<IpAddr>() {
-            Ok(address) => SanType::IpAddress(address),
-            Err(_) => SanType::DnsName(host.as_str().try_into().context("a name is not ASCII")?),
-        });
-    }
+    params.subject_alt_names = alternative_names(&leaf.hosts)?;
     params.use_authority_key_identifier_extension = true;
     let issuer = Issuer::from_ca_cert_pem(authority, authority_key).context("cannot read an authority")?;
     Ok(params.signed_by(key, &issuer).context("cannot sign a certificate")?.pem())
 }
 
+/// What asks an authority elsewhere for the certificate: its subject and names, signed with this
+/// key, in PEM (RFC 2986). How it may be used is said beside it.
+pub(super) fn request(leaf: &Leaf, key: &KeyPair) -> Result<String> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = subject_of(&leaf.name, leaf.group.as_deref());
+    params.subject_alt_names = alternative_names(&leaf.hosts)?;
+    let request = params.serialize_request(key).context("cannot sign a request for a certificate")?;
+    request.pem().context("cannot write a request for a certificate")
+}
+
+fn alternative_names(hosts: &[String]) -> Result<Vec<SanType>> {
+    let name = |host: &String| match host.parse::<IpAddr>() {
+        Ok(address) => Ok(SanType::IpAddress(address)),
+        Err(_) => Ok(SanType::DnsName(host.as_str().try_into().context("a name is not ASCII")?)),
+    };
+    hosts.iter().map(name).collect()
+}
+
 fn params(name: &str, group: Option<&str>, life: Duration) -> Result<CertificateParams> {
     let mut params = CertificateParams::default();
-    let mut subject = DistinguishedName::new();
-    if let Some(group) = group {
-        subject.push(DnType::OrganizationName, group);
-    }
-    subject.push(DnType::CommonName, name);
-    params.distinguished_name = subject;
+    params.distinguished_name = subject_of(name, group);
     let now = SystemTime::now();
     params.not_before = (now - BACK_DATE).into();
     params.not_after = (now + life).into();
     params.serial_number = Some(SerialNumber::from_slice(&random_serial()?));
     Ok(params)
+}
+
+fn subject_of(name: &str, group: Option<&str>) -> DistinguishedName {
+    let mut subject = DistinguishedName::new();
+    if let Some(group) = group {
+        subject.push(DnType::OrganizationName, group);
+    }
+    subject.push(DnType::CommonName, name);
+    subject
 }
 
 /// A positive integer (RFC 5280 4.1.2.2) of 126 random bits.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::change::{Change, Preview, Verb};
 use crate::cloud::Target;
-use crate::cluster::Cluster;
+use crate::cluster::{Addon, Cluster};
 use crate::error::{Class, Error, Result};
 use crate::inventory::{HostGroup, Inventory, Role};
 use crate::node::agent::RETIRE;
@@ -113,6 +113,7 @@ impl Action for RenewGroups {
         if changes.is_empty() {
             return Ok(());
         }
+        self.require_cloud_controller(cx)?;
         let before = self.look(cx)?;
         for (group, template) in self.templates()? {
             if unknown::is_in(&template) {
@@ -140,6 +141,25 @@ impl Action for RenewGroups {
 }
 
 impl RenewGroups {
+    /// New hosts take no pods before a cloud controller manager has let them in: none is replaced
+    /// before that runs.
+    fn require_cloud_controller(&self, cx: &Cx) -> Result<()> {
+        let cluster = &self.0.cluster;
+        if cluster.settings.find_cloud_controller().is_none() {
+            return Ok(());
+        }
+        let addon = Addon::find_cloud_controller(&cluster.source)?;
+        let Some(addon) = addon.filter(|addon| addon.is_on(&cluster.settings.addons)) else { return Ok(()) };
+        let words = ["get", "daemonset", &addon.name, "--namespace=kube-system", "--ignore-not-found", "--output=json"];
+        let text = kubectl(cluster)?.within(cx).run(&words)?;
+        let there: Value = serde_json::from_str(&text).unwrap_or_default();
+        if there["status"]["numberReady"].as_u64().is_some_and(|ready| ready > 0) {
+            Ok(())
+        } else {
+            Err(no_controller(&addon.name))
+        }
+    }
+
     /// What is wrong in the cluster, where that is to be heeded.
     fn look(&self, cx: &Cx) -> Result<BTreeSet<String>> {
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
@@ -300,6 +320,13 @@ impl GroupRun<'_> {
     }
 }
 
+fn no_controller(addon: &str) -> Error {
+    let message = format!("new hosts would take no pods: they wait for {addon}, which does not run yet");
+    Error::precondition(message)
+        .evidence("no host of a group was replaced; those of the control plane are as they are to be")
+        .hint("turnup addons, then turnup up")
+}
+
 fn does_not_end(group: &str, node: &GroupMember) -> Error {
     let (name, minutes) = (&node.name, ENDS_WITHIN.as_secs() / 60);
     let why = if node.template.is_none() {
@@ -355,6 +382,7 @@ mod tests {
             does_not_end("web", &member(Some("aaaaaaaaaaaa"))),
             does_not_end("web", &member(None)),
             does_not_come("web", "bbbbbbbbbbbb", Duration::from_mins(15), &reasons),
+            no_controller("aws-cloud-controller-manager"),
         ];
         insta::assert_snapshot!(errors.map(|error| error.render()).join("\n\n"));
     }

@@ -41,6 +41,8 @@ use super::rbac::ApplyRbac;
 use super::renew_groups::{self, RenewGroups};
 use super::step_ids::{ARTIFACTS, GATHER_FACTS, NODE_CONFIG};
 
+/// On Nodes to which no load balancer of a cloud sends anything.
+const NO_BALANCER: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// Steps that may take all the time that a host has.
 const LONG_STEPS: [&str; 2] = ["control-plane", "join"];
 
@@ -278,6 +280,7 @@ impl Action for WriteNodeConfig {
                 "phase1.cluster_name",
                 "phase1.control_plane.runs_pods",
                 "phase1.etcd_volume.identity",
+                "phase1.user_data.identity",
                 "phase2.",
             ])
             .with("nftables rules", firewall::rules_of(cluster, &self.0.inventory, host)?.unwrap_or_default())
@@ -408,6 +411,9 @@ impl LabelNodes {
         let runs_pods = host.role == Role::Worker
             || cluster.settings.control_plane.runs_pods
             || !groups::has_workers(cluster, inventory);
+        if !runs_pods && cluster.settings.find_cloud_controller().is_some() {
+            labels.insert(NO_BALANCER.to_owned(), String::new());
+        }
         let of_role = (!runs_pods).then(node_metadata::control_plane_taint).into_iter();
         let of_group = record.map(|record| record.taints.clone()).unwrap_or_default();
         Ok(NodeMetadata::new(labels, of_role.chain(of_group).chain(host.taints.clone()).collect()))

@@ -24,6 +24,11 @@ pub(super) const BOOTSTRAPPERS: &str = "system:bootstrappers:turnup";
 pub(super) const USER: &str = "system:bootstrap:";
 /// What the API server makes of what a cloud signs of a machine: this, its group, `:` and its name.
 pub(super) const MACHINE_USER: &str = "turnup:machine:";
+/// The group of every host that turnup logs in to, which may request certificates for its kubelet;
+/// `templates/bootstrap/rbac.yaml` says so.
+pub(super) const HOSTS: &str = "turnup:hosts";
+/// What the user name of such a host begins with.
+pub(super) const HOST_USER: &str = "turnup:host:";
 /// Names the host that a token is for.
 const HOST_LABEL: &str = "turnup.dev/host";
 

@@ -9,16 +9,22 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use crate::addons::run_addon_manager;
-use crate::bootstrap::{Policy, RenewalScope, renew_certificates, run_csr_approver, sign_credential};
+use crate::bootstrap::{
+    AuthenticatorOptions, HostCertificates, MachineRole, Policy, RenewalScope, run_csr_approver,
+    run_machine_authenticator, sign_credential,
+};
 use crate::config::parse_duration;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::node::{
     Facts, NodeConfig, agent, balancer, boot_config, diff, dns, down, healthcheck, join, layout, machine_identity,
-    mounts, up,
+    mounts, provider_id, up,
 };
 
 use super::{Printer, node_backup, node_restore};
+
+/// How long `agent renew` waits for what the API is asked for.
+const RENEWED: Duration = Duration::from_mins(1);
 
 /// What to do on this host.
 #[derive(Clone, Debug, clap::Args)]
@@ -91,6 +97,15 @@ enum Command {
         #[arg(long, value_name = "TEXT")]
         audience: String,
     },
+    /// Ask the metadata service which machine this is, and leave that to kubelet, which starts next
+    ProviderId {
+        /// Whose metadata service it is
+        #[arg(long, value_name = "NAME")]
+        cloud: String,
+    },
+    /// Tell this host's API server which machine of the cluster shows a token, by what its cloud
+    /// says: what a unit does on control-plane hosts of some clouds
+    MachineAuthenticator(MachineAuthenticator),
     /// Mount the disks that `up` mounted last: what a unit does at every boot
     Mount,
     /// Read a delivery and make this host what it says
@@ -105,8 +120,8 @@ enum Command {
 enum AgentCommand {
     /// Print how the host stands by its agent, and what that repaired since the host booted
     Status,
-    /// Renew all certificates of this control-plane host now, with the keys of authorities that lie
-    /// on it; the agent renews each in time
+    /// Renew all certificates of this host now: with the keys of authorities that lie on a
+    /// control-plane host, or by asking the API; the agent renews each in time
     Renew,
 }
 
@@ -122,6 +137,10 @@ struct CsrApprover {
     /// all names that end so; may be repeated
     #[arg(long, value_name = "SAN")]
     deny_san: Vec<String>,
+    /// How the names end that the cloud gives machines, and that a kubelet of such a machine may
+    /// have in its certificate; may be repeated
+    #[arg(long, value_name = "DOMAIN")]
+    machine_domain: Vec<String>,
     /// Who it is to the API
     #[arg(long, value_name = "FILE", default_value_os_t = layout::kubeconfig("csr-approver").into())]
     kubeconfig: PathBuf,
@@ -196,10 +215,38 @@ struct Healthcheck {
     key: PathBuf,
 }
 
+#[derive(Clone, Debug, clap::Args)]
+struct MachineAuthenticator {
+    /// Where to answer: an address of this host alone
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    /// The certificate to serve with
+    #[arg(long, value_name = "FILE")]
+    certificate: PathBuf,
+    /// The key of that
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The cloud to ask
+    #[arg(long, value_name = "NAME")]
+    cloud: String,
+    /// The cluster that the machines are of
+    #[arg(long, value_name = "NAME")]
+    cluster: String,
+    /// What their tokens are for
+    #[arg(long, value_name = "TEXT")]
+    audience: String,
+    /// The role that the cloud lends them
+    #[arg(long, value_name = "NAME")]
+    role: String,
+    /// A node group and how the names of its Nodes begin; may be repeated
+    #[arg(long, value_name = "GROUP=PREFIX", value_parser = parse_group)]
+    node_group: Vec<(String, String)>,
+}
+
 /// Does it.
 pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
-    // The health check and the load balancer have nothing to clean up: a signal ends them at once.
-    if !matches!(args.command, Command::Healthcheck(_) | Command::Balancer(_)) {
+    // These servers have nothing to clean up: a signal ends them at once.
+    if !matches!(args.command, Command::Healthcheck(_) | Command::Balancer(_) | Command::MachineAuthenticator(_)) {
         signals::install()?;
     }
     match args.command {
@@ -216,10 +263,19 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         Command::MachineIdentity { ref cloud, ref audience } => {
             printer.json(&machine_identity::fetch(cloud, audience)?)
         }
+        Command::ProviderId { ref cloud } => provider_id::write(cloud),
+        Command::MachineAuthenticator(ref args) => {
+            let MachineAuthenticator { listen, certificate, key, cloud, cluster, audience, role, node_group } =
+                args.clone();
+            let (workers, node_groups) = (MachineRole { audience, cluster, role }, node_group.into_iter().collect());
+            let options = AuthenticatorOptions { listen, certificate, key, cloud, workers, node_groups };
+            run_machine_authenticator(options, &mut std::io::stdout().lock())
+        }
         Command::Credential { ref user } => printer.json(&sign_credential(user)?),
         Command::CsrApprover(ref args) => {
-            let CsrApprover { node_group, deny_node, deny_san, kubeconfig, kubectl } = args.clone();
+            let CsrApprover { node_group, deny_node, deny_san, machine_domain, kubeconfig, kubectl } = args.clone();
             let policy = Policy::new(node_group.into_iter().collect(), deny_node, deny_san);
+            let policy = policy.with_machine_domains(machine_domain);
             run_csr_approver(&kubectl, &kubeconfig, &policy, &mut std::io::stdout().lock())
         }
         Command::AddonManager(ref args) => {
@@ -235,16 +291,13 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             dns::remove_by(config, &mut std::io::stdout().lock())
         }
         Command::Agent { command: None, defragment_every, renew_certificates: renews } => {
-            let renew = |node_config: &NodeConfig| renew_certificates(node_config, RenewalScope::Due);
-            agent::run(
-                defragment_every,
-                renews.then_some(renew as agent::RenewCertificates),
-                &mut std::io::stdout().lock(),
-            )
+            let certificates =
+                || -> Box<dyn agent::CertificateSource> { Box::new(HostCertificates::new(RenewalScope::Due)) };
+            agent::run(defragment_every, renews.then(certificates), &mut std::io::stdout().lock())
         }
         Command::Agent { command: Some(AgentCommand::Renew), .. } => {
-            let renew = |node_config: &NodeConfig| renew_certificates(node_config, RenewalScope::All);
-            let renewed = agent::renew_now(renew, &mut std::io::stderr().lock())?;
+            let mut certificates = HostCertificates::new(RenewalScope::All);
+            let renewed = agent::renew_now(&mut certificates, RENEWED, &mut std::io::stderr().lock())?;
             if printer.is_json() {
                 return printer.json(&serde_json::to_value(&renewed).context("cannot write a list")?);
             }

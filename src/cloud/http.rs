@@ -16,6 +16,12 @@ const LONGEST: u64 = 1 << 20;
 const ANSWER: Duration = Duration::from_secs(30);
 
 static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| agent(ureq::Proxy::try_from_env()));
+/// For a question that a client made: no redirect leads it elsewhere, and it does not take long.
+static STRICT: LazyLock<ureq::Agent> = LazyLock::new(|| {
+    let config = ureq::Agent::config_builder().max_redirects(0).max_idle_connections(0);
+    let config = config.timeout_connect(Some(Duration::from_secs(5))).timeout_global(Some(Duration::from_secs(10)));
+    config.http_status_as_error(false).proxy(ureq::Proxy::try_from_env()).build().into()
+});
 /// The metadata service is the host's own: no proxy knows it.
 static DIRECT: LazyLock<ureq::Agent> = LazyLock::new(|| agent(None));
 
@@ -56,6 +62,11 @@ pub(super) fn ask_metadata(method: &str, url: &str, headers: Headers<'_>) -> Res
 /// Asks an API.
 pub(super) fn ask(method: &str, url: &str, headers: Headers<'_>, body: Option<&str>) -> Result<HttpAnswer> {
     send(&AGENT, method, url, headers, body)
+}
+
+/// Asks once: follows no redirect, reads no long answer, and does not wait for long.
+pub(super) fn ask_strictly(url: &str, headers: Headers<'_>) -> Result<HttpAnswer> {
+    send(&STRICT, "GET", url, headers, None)
 }
 
 /// Asks what no proxy knows: the machine around this host.
@@ -142,7 +153,8 @@ pub(super) fn advise(status: u16, rights: impl Into<String>) -> String {
 fn send(agent: &ureq::Agent, method: &str, url: &str, headers: Headers<'_>, body: Option<&str>) -> Result<HttpAnswer> {
     let request = ureq::http::Request::builder().method(method).uri(url);
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-    let unsent = || format!("cannot ask {url}");
+    // A signature may be in its query.
+    let unsent = || format!("cannot ask {}", path_of(url));
     // Without a length ureq sends chunks, which not every metadata service reads.
     let body = body.or_else(|| ["POST", "PUT"].contains(&method).then_some(""));
     let response = match body {

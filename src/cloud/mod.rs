@@ -26,9 +26,13 @@ use zeroize::Zeroizing;
 use crate::config::Settings;
 use crate::error::{Error, Result};
 
+#[cfg(test)]
+pub(crate) use aws::{AwsEmulator, EmulatedMachine};
 pub use known_error::{KnownError, known, naming};
 pub use local_volume::{LocalVolume, LocalVolumeState, device_of};
-pub use machine_identity::{FetchIdentity, IdentityIssuer};
+pub use machine_identity::{
+    FetchIdentity, IdentityIssuer, IdentityJudge, IdentityToken, MachineProof, MachineRole, OpenJudge, ProvenMachine,
+};
 pub(crate) use spec::Exposure;
 pub use spec::{CONTROL_PLANE, CloudGroup, Site, Spec, WORKERS, member_name};
 pub use target::Target;
@@ -136,6 +140,23 @@ pub trait Cloud: VolumeProvider {
         None
     }
 
+    /// What asks a machine's metadata service for the provider ID of its Node; none where turnup
+    /// brings no cloud controller manager.
+    fn fetch_provider_id(&self) -> Option<FetchProviderId> {
+        None
+    }
+
+    /// How the names end that it gives its machines and that its controller writes on Nodes.
+    fn machine_domains(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What asks it whose token it is, where no signature says that by itself; with the rights of
+    /// the host's own identity.
+    fn identity_judge(&self) -> Option<OpenJudge> {
+        None
+    }
+
     /// What its machines, disks and the rest cost, as `src/cloud/<cloud>/prices.toml` has it; with
     /// the date and the region that the prices are of.
     fn price_list(&self) -> &'static str;
@@ -153,6 +174,9 @@ pub struct LentKey {
 
 /// Asks the metadata service for a key.
 pub type LendKey = fn(&Endpoints) -> Result<LentKey>;
+
+/// Asks the metadata service which machine this is, in the form of a Node's `spec.providerID`.
+pub type FetchProviderId = fn(&Endpoints) -> Result<String>;
 
 /// A setting that an attribute of a disk comes from.
 #[derive(Clone, Copy, Debug)]

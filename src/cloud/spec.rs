@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
 use super::dns_provider::DnsProvider;
-use super::{Cloud, IdentityIssuer, Target, refused};
+use super::{Cloud, MachineProof, Target, refused};
 use crate::artifacts::Digest;
 use crate::config::{Network, Network6, Settings};
 use crate::error::{Context as _, Result};
@@ -230,9 +230,9 @@ pub trait CloudSettings: fmt::Debug + Send + Sync {
     /// hosts, where they say anything of the group.
     fn node_name_prefix(&self, group: &str) -> Option<String>;
 
-    /// By what the API server knows this cluster's workers, from what the cloud signs of them; none
-    /// where it signs nothing that tells one machine from another.
-    fn identity_issuer(&self, _spec: &Spec) -> Result<Option<IdentityIssuer>> {
+    /// How this cluster's workers prove which machines they are; none where the cloud says nothing
+    /// that tells one machine from another.
+    fn machine_proof(&self, _spec: &Spec) -> Result<Option<MachineProof>> {
         Ok(None)
     }
 
@@ -310,9 +310,9 @@ impl Spec {
         Ok(json!([self.ipv6, of_group, api, fields.collect::<Vec<_>>()]))
     }
 
-    /// By what the API server knows this cluster's workers, from what the cloud signs of them.
-    pub(crate) fn identity_issuer(&self) -> Result<Option<IdentityIssuer>> {
-        self.own.settings.identity_issuer(self)
+    /// How this cluster's workers prove which machines they are.
+    pub(crate) fn machine_proof(&self) -> Result<Option<MachineProof>> {
+        self.own.settings.machine_proof(self)
     }
 
     /// The keys of the variable `user_data`: the control plane and each group.

@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::config::Settings;
 use crate::error::{Context as _, Result};
 
+/// Whether nodes wait for a cloud controller manager, an addon.
+pub const CLOUD_CONTROLLER: &str = "phase3.cloud_controller";
+
 /// The settings of all addons, for templates, which name them. What code reads, too, is a field;
 /// an addon whose settings only its templates read needs none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -15,6 +18,7 @@ use crate::error::{Context as _, Result};
 #[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
 pub struct AddonSettings {
     pub kube_proxy: bool,
+    pub cloud_controller: bool,
     pub proxy_mode: Option<ProxyMode>,
     pub cni: bool,
     pub flannel_backend: Option<FlannelBackend>,
@@ -60,6 +64,7 @@ impl AddonSettings {
     pub(super) fn read(settings: &Settings) -> Result<Self> {
         let mut read = Self {
             kube_proxy: settings.get_bool("phase3.kube_proxy")?,
+            cloud_controller: settings.get_bool(CLOUD_CONTROLLER)?,
             proxy_mode: settings.get_word("phase2.proxy_mode")?,
             cni: settings.get_bool("phase3.cni")?,
             flannel_backend: settings.get_word("phase2.network.flannel_backend")?,

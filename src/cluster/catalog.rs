@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::AddonSettings;
+use super::{AddonSettings, CLOUD_CONTROLLER};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
 
@@ -96,6 +96,15 @@ impl Addon {
             found.insert(dir, Self::clone(&addon));
         }
         sort(found)
+    }
+
+    /// The cloud controller manager; none in a tree without one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::all`].
+    pub fn find_cloud_controller(source: &TreeSource) -> Result<Option<Self>> {
+        Ok(Self::all(source)?.into_iter().find(|addon| addon.switch == CLOUD_CONTROLLER))
     }
 
     /// The files of its manifests, sorted.
@@ -210,6 +219,7 @@ mod tests {
         assert_eq!(
             names,
             [
+                "aws-cloud-controller-manager",
                 "flannel",
                 "gateway-api",
                 "kube-network-policies",
@@ -226,7 +236,7 @@ mod tests {
                 "traefik"
             ]
         );
-        assert_eq!(Addon::all(&source).unwrap()[5].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
+        assert_eq!(Addon::all(&source).unwrap()[6].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
         let names = |addons: &[(&str, &str)]| -> Vec<String> {

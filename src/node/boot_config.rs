@@ -342,7 +342,7 @@ fn find_known(boot: &BootConfig, facts: &Facts) -> Result<Known> {
 
 /// The first label of the host's name in lower case, behind the prefix of its group. A host that
 /// has no name of its own yet is waited for.
-fn node_name(host: &str, prefix: &str) -> Result<String> {
+pub(crate) fn node_name(host: &str, prefix: &str) -> Result<String> {
     let own = host.split('.').next().unwrap_or_default().to_ascii_lowercase();
     if own == "localhost" || own == "(none)" || own.is_empty() {
         return Err(Error::transient(format!("this host has no name of its own yet, but {host:?}"))

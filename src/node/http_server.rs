@@ -13,7 +13,7 @@ const CLIENT: Duration = Duration::from_secs(5);
 /// Bytes of a question: a path, and whatever headers a load balancer adds.
 const LONGEST: usize = 8 << 10;
 /// Connections at a time, for each address: clients of one cannot use up the share of another.
-const AT_ONCE: usize = 64;
+const CONNECTIONS: usize = 64;
 /// Until an address that is not there yet is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -40,13 +40,15 @@ impl HttpResponse {
         Self::plain(status, body)
     }
 
-    fn to_text(&self) -> String {
+    /// As it is sent.
+    pub(super) fn to_text(&self) -> String {
         let Self { status, content_type, body } = self;
         let reason = match status {
             200 => "OK",
             400 => "Bad Request",
             404 => "Not Found",
             405 => "Method Not Allowed",
+            413 => "Content Too Large",
             _ => "Service Unavailable",
         };
         let length = body.len();
@@ -70,34 +72,46 @@ pub(super) trait HttpService: Send + Sync + 'static {
 /// Serves at an address until the process ends. One that cannot be had is said once, and tried
 /// again.
 pub(super) fn serve<C: HttpService>(content: &Arc<C>, address: SocketAddr) {
+    let (asked, told) = (Arc::clone(content), Arc::clone(content));
+    let tell = move |line| told.tell(line);
+    accept(address, CONNECTIONS, &tell, &Arc::new(move |stream| answer(asked.as_ref(), stream)));
+}
+
+/// Hands over every connection to an address, as many at a time, until the process ends.
+pub(super) fn accept<F: Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static>(
+    address: SocketAddr,
+    at_once: usize,
+    tell: &dyn Fn(String),
+    answer: &Arc<F>,
+) {
     let (mut told, busy) = (false, Arc::new(AtomicUsize::new(0)));
     let listener = loop {
         match TcpListener::bind(address) {
             Ok(listener) => break listener,
             Err(error) if !told => {
-                content.tell(format!("cannot listen at {address}: {error}"));
+                tell(format!("cannot listen at {address}: {error}"));
                 told = true;
             }
             Err(_) => {}
         }
         thread::sleep(RETRY);
     };
-    content.tell(format!("listens at {address}"));
+    tell(format!("listens at {address}"));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             // Most likely no file descriptor is left.
             thread::sleep(Duration::from_millis(50));
             continue;
         };
-        if busy.fetch_add(1, Ordering::SeqCst) >= AT_ONCE {
+        if busy.fetch_add(1, Ordering::SeqCst) >= at_once {
             busy.fetch_sub(1, Ordering::SeqCst);
             continue;
         }
-        let (content, busy) = (Arc::clone(content), Arc::clone(&busy));
+        let (answer, busy) = (Arc::clone(answer), Arc::clone(&busy));
         let leave = Arc::clone(&busy);
         let answer = move || {
             // A client that went away is no error.
-            drop(answer(content.as_ref(), stream));
+            drop(answer(stream));
             busy.fetch_sub(1, Ordering::SeqCst);
         };
         if thread::Builder::new().spawn(answer).is_err() {

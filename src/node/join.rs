@@ -1,8 +1,8 @@
 //! The end of a join: once kubelet has its certificate, the join token has no use on this host and
 //! is removed from kubelet's configuration.
 //!
-//! It waits and removes; it asks the API server nothing but whether the token, or what the cloud
-//! signs of this machine, is good, to say why nothing comes.
+//! It waits and removes; it asks the API server nothing but whether the token, or what shows
+//! which machine this is, is good, to say why nothing comes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -79,8 +79,8 @@ fn late(kubeconfig: &str) -> Error {
         }
     };
     match token.and_then(|token| ask(&kubeconfig, server, &token)) {
-        Some(401) if program_of(&kubeconfig).is_some() => Error::transient(format!("{server} does not take what the cloud signs of this machine"))
-            .hint("turnup up (tells the control plane which machines are of a node group: by project, zone, service account and name); on a control-plane host: the log of kube-apiserver says why"),
+        Some(401) if program_of(&kubeconfig).is_some() => Error::transient(format!("{server} does not take this machine's proof"))
+            .hint("turnup up (tells the control plane which machines are of a node group); on a control-plane host: journalctl -u turnup-machine-authenticator, where there is such a unit, else the log of kube-apiserver says why"),
         Some(401) => Error::transient(format!("{server} refuses the join token of this host: it has ended, or was revoked"))
             .hint("turnup up (makes the next token, for machines that are made from then on); for this one: put a token that is good into /var/lib/turnup/join-token, then: systemctl restart turnup-node"),
         Some(_) => Error::transient("the request of this host's kubelet for its certificate is not approved")
@@ -103,7 +103,8 @@ fn find_token(kubeconfig: &Value, endpoints: &Endpoints) -> Result<Option<Zeroiz
     };
     let flag = |name: &str| words.iter().filter_map(Value::as_str).find_map(|word| word.strip_prefix(name));
     let (cloud, audience) = (flag("--cloud="), flag("--audience="));
-    machine_identity::fetch_token(cloud.unwrap_or_default(), audience.unwrap_or_default(), endpoints).map(Some)
+    machine_identity::fetch_token(cloud.unwrap_or_default(), audience.unwrap_or_default(), endpoints)
+        .map(|token| Some(token.text))
 }
 
 /// The status with which the API server answers the bearer of the token; none when it does not.
@@ -140,7 +141,7 @@ mod tests {
         let program = |cloud: &str| json!({"exec": {"args": ["node", "machine-identity", cloud, "--audience=a"]}});
         let error = of(program("--cloud=gce")).unwrap_err();
         assert_eq!(error.message(), "127.0.0.1:1 does not answer");
-        assert!(of(program("--cloud=azure")).unwrap_err().message().starts_with("\"azure\" signs nothing"));
+        assert!(of(program("--cloud=azure")).unwrap_err().message().starts_with("\"azure\" says nothing"));
     }
 
     #[test]

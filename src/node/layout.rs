@@ -51,6 +51,10 @@ pub(crate) const ETCD_CA: &str = "/etc/kubernetes/pki/etcd-ca";
 pub(crate) const FRONT_PROXY_CA: &str = "/etc/kubernetes/pki/front-proxy-ca";
 /// The certificate and key of the CSR approver, without their endings.
 pub(crate) const CSR_APPROVER_CLIENT: &str = "/etc/kubernetes/csr-approver/client";
+/// The certificate by which a host asks for what its kubelet needs, and the key of it.
+pub(crate) const HOST_CERTIFICATE: &str = "/etc/kubernetes/pki/host.crt";
+/// See [`HOST_CERTIFICATE`].
+pub(crate) const HOST_KEY: &str = "/etc/kubernetes/pki/host.key";
 /// The certificate with which kubelet serves.
 pub(crate) const KUBELET_CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 /// Its key.
@@ -126,6 +130,13 @@ pub(crate) const HEALTHCHECK: &str = "/etc/kubernetes/healthcheck";
 pub(crate) const HEALTHCHECK_CERTIFICATE: &str = "/etc/kubernetes/healthcheck/client.crt";
 /// Its key.
 pub(crate) const HEALTHCHECK_KEY: &str = "/etc/kubernetes/healthcheck/client.key";
+
+/// What the machine authenticator reads.
+pub(crate) const MACHINE_AUTHENTICATOR: &str = "/etc/kubernetes/machine-authenticator";
+/// The certificate that it shows to the API server.
+pub(crate) const MACHINE_AUTHENTICATOR_CERTIFICATE: &str = "/etc/kubernetes/machine-authenticator/server.crt";
+/// Its key.
+pub(crate) const MACHINE_AUTHENTICATOR_KEY: &str = "/etc/kubernetes/machine-authenticator/server.key";
 
 /// What the names of the API server in DNS are kept with, beside [`DNS`].
 pub(crate) const DNS_CERTIFICATE: &str = "/etc/kubernetes/dns/client.crt";

@@ -1,13 +1,9 @@
-//! `turnup node machine-identity`: what this machine's cloud signs of it, in the form in which a
+//! `turnup node machine-identity`: what shows which machine this is, in the form in which a
 //! kubelet takes a credential. Written nowhere: the kubelet asks again when it has ended.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
-use crate::cloud::{self, Endpoints};
+use crate::cloud::{self, Endpoints, IdentityToken};
 use crate::error::{Error, Result};
 
 /// A token of this machine for this audience, as an `ExecCredential` of
@@ -17,24 +13,18 @@ pub(crate) fn fetch(cloud: &str, audience: &str) -> Result<Value> {
 }
 
 /// The token itself.
-pub(super) fn fetch_token(cloud: &str, audience: &str, endpoints: &Endpoints) -> Result<Zeroizing<String>> {
+pub(super) fn fetch_token(cloud: &str, audience: &str, endpoints: &Endpoints) -> Result<IdentityToken> {
     let fetch = cloud::find(cloud).and_then(cloud::Cloud::fetch_identity);
-    let none = || Error::precondition(format!("{cloud:?} signs nothing that tells one machine from another"));
+    let none = || Error::precondition(format!("{cloud:?} says nothing that tells one machine from another"));
     fetch.ok_or_else(none)?(endpoints, audience)
 }
 
-fn credential(token: &str) -> Value {
-    let mut status = json!({"token": token});
-    if let Some(ends) = end_of(token) {
+fn credential(token: &IdentityToken) -> Value {
+    let mut status = json!({"token": *token.text});
+    if let Some(ends) = token.ends {
         status["expirationTimestamp"] = ends.strftime("%FT%TZ").to_string().into();
     }
     json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status})
-}
-
-/// The claim `exp`. The signature is the API server's to verify.
-fn end_of(token: &str) -> Option<Timestamp> {
-    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?).ok()?;
-    Timestamp::from_second(claims["exp"].as_i64()?).ok()
 }
 
 #[cfg(test)]
@@ -43,10 +33,13 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
 
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
     use super::*;
 
     /// A metadata service that answers once; what it was asked.
-    fn ask(status: &str, body: &str) -> (Result<Zeroizing<String>>, String) {
+    fn ask(status: &str, body: &str) -> (Result<IdentityToken>, String) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let endpoints = Endpoints { metadata: format!("http://{}", listener.local_addr().unwrap()), api: None };
         let answer = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
@@ -69,14 +62,14 @@ mod tests {
         let claims = URL_SAFE_NO_PAD.encode(json!({"exp": 1_767_225_600}).to_string());
         let (token, asked) = ask("200 OK", &format!("e30.{claims}.c2ln\n"));
         let token = token.unwrap();
-        assert_eq!(token.as_str(), format!("e30.{claims}.c2ln"));
+        assert_eq!(*token.text, format!("e30.{claims}.c2ln"));
         let path = "/computeMetadata/v1/instance/service-accounts/default/identity?audience=turnup.dev/gce/p-123456/shop&format=full";
         assert!(asked.starts_with(&format!("GET {path} ")), "{asked}");
         assert!(asked.to_lowercase().contains("metadata-flavor: google"), "{asked}");
         let credential = credential(&token);
-        assert_eq!(credential["status"], json!({"token": *token, "expirationTimestamp": "2026-01-01T00:00:00Z"}));
+        assert_eq!(credential["status"], json!({"token": *token.text, "expirationTimestamp": "2026-01-01T00:00:00Z"}));
         assert_eq!(
-            super::credential("a.b.c")["status"],
+            super::credential(&IdentityToken { text: "a.b.c".to_owned().into(), ends: None })["status"],
             json!({"token": "a.b.c"}),
             "its end is the API server's to know"
         );
@@ -85,12 +78,12 @@ mod tests {
     #[test]
     fn what_is_no_token_is_none() {
         for body in ["", "<html>login</html>", "a.b", "a.b.c d"] {
-            let error = ask("200 OK", body).0.unwrap_err();
+            let error = ask("200 OK", body).0.err().unwrap();
             assert_eq!(error.message(), "the metadata service of this host answers with no identity token", "{body}");
         }
-        let error = ask("404 Not Found", "no service account").0.unwrap_err();
+        let error = ask("404 Not Found", "no service account").0.err().unwrap();
         assert!(error.message().contains("answered 404"), "{}", error.message());
-        let error = fetch_token("azure", "a", &Endpoints::default()).unwrap_err();
-        assert_eq!(error.message(), "\"azure\" signs nothing that tells one machine from another");
+        let error = fetch_token("azure", "a", &Endpoints::default()).err().unwrap();
+        assert_eq!(error.message(), "\"azure\" says nothing that tells one machine from another");
     }
 }

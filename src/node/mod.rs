@@ -9,6 +9,7 @@
 //! systemd.
 
 pub(crate) mod agent;
+pub(crate) mod api_client;
 mod attributes;
 pub(crate) mod backup;
 pub(crate) mod balancer;
@@ -32,6 +33,7 @@ pub(crate) mod firewall;
 pub(crate) mod healthcheck;
 mod hosts_file;
 mod http_server;
+pub(crate) mod https_server;
 mod identity;
 pub(crate) mod join;
 mod kubelet_watch;
@@ -43,6 +45,7 @@ mod network;
 pub(crate) mod node_config;
 mod own_place;
 mod packages;
+pub(crate) mod provider_id;
 mod restore;
 mod restore_log;
 pub(crate) mod static_pod;

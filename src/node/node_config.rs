@@ -36,6 +36,8 @@ pub(crate) const DNS_UNIT: &str = "turnup-dns.service";
 pub(crate) const CSR_APPROVER_UNIT: &str = "turnup-csr-approver.service";
 /// The unit with which a control-plane host keeps addons as they were applied.
 pub(crate) const ADDON_MANAGER_UNIT: &str = "turnup-addon-manager.service";
+/// The unit that tells the API server of its host which machine shows a token.
+pub(crate) const MACHINE_AUTHENTICATOR_UNIT: &str = "turnup-machine-authenticator.service";
 /// The unit that answers probes of the API server: kubelet's and those of load balancers.
 pub(crate) const HEALTHCHECK_UNIT: &str = "turnup-healthcheck.service";
 /// The unit that takes a backup of etcd; its timer starts it.

@@ -49,7 +49,7 @@ const SERVICES: [&str; 20] = [
 /// What comes before the scheme, in a header of HTTP or in a log of one.
 const AUTHORIZATION: &str = r#"(?i)authorization\\*["']?\s*[:=]\s*(?:\[\s*)?\\*["']?"#;
 
-static FORMS: [SecretPattern; 11] = [
+static FORMS: [SecretPattern; 12] = [
     SecretPattern {
         what: "a token of a service",
         pattern: LazyLock::new(|| pattern(&SERVICES.join("|"))),
@@ -65,6 +65,12 @@ static FORMS: [SecretPattern; 11] = [
         pattern: LazyLock::new(|| {
             pattern(r"eyJ[A-Za-z0-9_=-]{5,}\.[A-Za-z0-9_=-]{8,}\.[A-Za-z0-9_=-]{8,}[A-Za-z0-9_=.~-]*")
         }),
+        holds: always,
+    },
+    // A request to STS in base64, which its bearer may send.
+    SecretPattern {
+        what: "a machine's token",
+        pattern: LazyLock::new(|| pattern(r"k8s-aws-v1\.[A-Za-z0-9_-]{20,}")),
         holds: always,
     },
     SecretPattern {

@@ -87,6 +87,7 @@ const PLANTED: &[&str] = &[
     "Endpoint=sb://x.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey=«aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5zA7bC8=»",
     "ARM_CLIENT_SECRET is «abc8Q~dEfGhIjKlMnOpQrStUvWxYz0123456789.ab»",
     "signed https://b.s3.amazonaws.com/k?X-Amz-Expires=60&X-Amz-Signature=«0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef»",
+    "shows «k8s-aws-v1.aHR0cHM6Ly9zdHMuZXUtY2VudHJhbC0xLmFtYXpvbmF3cy5jb20» to it",
     "cookie «eyJhbGciOiJSUzI1NiIsImtpZCI6Ing.eyJpc3MiOiJrdWJlcm5ldGVzL3Nl.c2lnbmF0dXJlLXNpZ25hdHVyZQ» sent",
     "identity «AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ»",
     "PrivateKey = «yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=»",

@@ -115,21 +115,37 @@ pub(super) fn look(path: &Path) -> Result<Option<Holder>> {
     };
     let Ok(owner) = serde_json::from_slice::<Owner>(&text) else { return Ok(None) };
     let inode = fs_err::metadata(path).map_err(|error| errors::io(path, error))?.ino();
-    // Where the kernel has no such list, a process of this number has to do. An empty list is one.
-    let alive = fs_err::read_to_string("/proc/locks")
-        .map_or_else(|_| Path::new("/proc").join(owner.pid.to_string()).exists(), |locks| is_held(&locks, inode));
-    Ok(Some(Holder { owner, alive }))
+    Ok(Some(Holder { alive: is_held_by(owner.pid, inode) || is_listed(owner.pid, inode), owner }))
 }
 
-/// Whether the kernel's list of locks has one on this inode. To try the lock would be surer, and
-/// would get in the way of a process that takes it at that moment.
-fn is_held(locks: &str, inode: u64) -> bool {
+/// Whether an open file of this process has a lock on this inode. Each file's locks are told in one
+/// piece, so the answer is right however many locks come and go meanwhile.
+fn is_held_by(process: u32, inode: u64) -> bool {
+    let Ok(files) = fs_err::read_dir(format!("/proc/{process}/fdinfo")) else { return false };
+    files.flatten().any(|file| {
+        let facts = fs_err::read_to_string(file.path()).unwrap_or_default();
+        facts.lines().filter_map(|line| line.strip_prefix("lock:")).any(|lock| is_lock_on(lock, inode))
+    })
+}
+
+/// Whether the kernel's list has a lock on this inode: for an owner whose number means another
+/// process here, as that of a container does. The list is told in pieces and may leave out a lock
+/// when another one goes meanwhile. To try the lock would be surer, and would get in the way of a
+/// process that takes it at that moment.
+fn is_listed(process: u32, inode: u64) -> bool {
+    // Where the kernel has no such list, a process of this number has to do. An empty list is one.
+    fs_err::read_to_string("/proc/locks").map_or_else(
+        |_| Path::new("/proc").join(process.to_string()).exists(),
+        |locks| locks.lines().any(|lock| is_lock_on(lock, inode)),
+    )
+}
+
+/// Whether this line of the kernel, `1: FLOCK  ADVISORY  WRITE PID MAJOR:MINOR:INODE 0 EOF`, is of
+/// a lock on this inode.
+fn is_lock_on(line: &str, inode: u64) -> bool {
     let end = format!(":{inode}");
-    let of_file = |line: &str| {
-        let mut words = line.split_whitespace().skip(1);
-        words.next() == Some("FLOCK") && words.any(|word| word.ends_with(&end))
-    };
-    locks.lines().any(of_file)
+    let mut words = line.split_whitespace().skip(1);
+    words.next() == Some("FLOCK") && words.any(|word| word.ends_with(&end))
 }
 
 fn held(owner: Option<&Owner>) -> Error {
@@ -145,4 +161,41 @@ fn held(owner: Option<&Owner>) -> Error {
         owner.start.strftime("%Y-%m-%d %H:%M:%SZ"),
     );
     Error::new(Class::Locked, message).hint(format!("wait until it has ended, or stop it: kill -INT {}", owner.pid))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn an_owner_is_seen_however_many_other_locks_come_and_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let other = |at: usize| {
+            let file = fs_err::File::create(dir.path().join(at.to_string())).unwrap();
+            file.file().try_lock().unwrap();
+            file
+        };
+        let path = dir.path().join("lock");
+        // Between others: the kernel lists the latest first.
+        let older: Vec<fs_err::File> = (0..100).map(other).collect();
+        let lock = ClusterLock::take(&path, "up").unwrap();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let younger: Vec<fs_err::File> = (100..200).map(other).collect();
+                    drop(younger);
+                }
+            });
+            let unseen = (0..1_000).filter(|_| !look(&path).unwrap().unwrap().alive).count();
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(unseen, 0, "of 1,000");
+        });
+        drop((older, lock));
+        assert!(look(&path).unwrap().is_none(), "an owner that left in order");
+    }
 }

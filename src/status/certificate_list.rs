@@ -25,7 +25,7 @@ use super::certificates::{Certificate, CertificateLife, HERE, describe, files_he
 pub(crate) const SCHEMA: &str = "turnup.certificates/1";
 
 /// What shows or uses the certificate, by its file below `pki/`.
-const OWNERS: [(&str, &str); 10] = [
+const OWNERS: [(&str, &str); 11] = [
     ("admin", "administrator"),
     ("apiserver-etcd-client", "kube-apiserver, client of etcd"),
     ("apiserver-kubelet-client", "kube-apiserver, client of kubelets"),
@@ -34,16 +34,18 @@ const OWNERS: [(&str, &str); 10] = [
     ("dns", "writer of DNS names"),
     ("front-proxy-client", "kube-apiserver, client of extension API servers"),
     ("healthcheck", "health check of kube-apiserver"),
+    ("machine-authenticator", "machine authenticator"),
     ("scheduler", "kube-scheduler"),
     ("ca-chain", "authority above"),
 ];
 /// The same for those of one host, whose name follows. Longer ones first: a name may begin as one.
-const OWNERS_OF_HOSTS: [(&str, &str); 5] = [
+const OWNERS_OF_HOSTS: [(&str, &str); 6] = [
     ("kubelet-client-", "kubelet, client"),
     ("etcd-server-", "etcd, server"),
     ("etcd-peer-", "etcd, peer"),
     ("apiserver-", "kube-apiserver"),
     ("kubelet-", "kubelet"),
+    ("host-", "the host itself"),
 ];
 
 /// All certificates of a cluster.

@@ -115,7 +115,12 @@ fn the_shipped_file_is_complete() {
         let of_addons = of_addons.chain(["otel-collector"; 2]);
         assert_eq!(
             optional,
-            ["kubeadm"].into_iter().chain(of_addons).chain(["tofu", "ecr-credential-provider"]).collect::<Vec<_>>()
+            ["kubeadm"]
+                .into_iter()
+                .chain(of_addons)
+                .chain(["tofu", "ecr-credential-provider"])
+                .chain(["aws-cloud-controller-manager"; 2])
+                .collect::<Vec<_>>()
         );
     }
 }

@@ -211,10 +211,20 @@ fn rotates_its_token(site: &Site, old: &str) {
 
 #[test]
 fn gce_machines_that_prove_who_they_are_have_no_token() {
-    if !has_terraform() {
-        return;
+    if has_terraform() {
+        prove_machines("gce");
     }
-    let site = Site::new("gce", "single");
+}
+
+#[test]
+fn aws_machines_that_prove_who_they_are_have_no_token() {
+    if has_terraform() {
+        prove_machines("aws");
+    }
+}
+
+fn prove_machines(target: &str) {
+    let site = Site::new(target, "single");
     site.ok(&["provision"]);
     let token = site.json("pki/token-workers.json")["tokens"][0]["token"].as_str().unwrap().to_owned();
     let is_there = |file: &str| site.test_env.path(&format!(".turnup/{}/{file}", site.name)).exists();

@@ -67,9 +67,18 @@ fn typical_mistakes_are_named_with_place_and_way_out() {
             "machines of a cloud that does not tell one from another",
             r#"{"phase1": {"cloud_provider": "azure", "user_data": {"identity": "cloud", "artifacts_url": "https://example.com/a"}}}"#.to_owned(),
         ),
+        (
+            "machines that are known by a role, and a profile that does not tell it",
+            r#"{"phase1": {"cloud_provider": "aws", "aws": {"node_instance_profile": "nodes"}, "user_data": {"identity": "cloud", "artifacts_url": "https://example.com/a"}}}"#.to_owned(),
+        ),
+        (
+            "two services that are asked whose token it is",
+            r#"{"phase1": {"cloud_provider": "aws", "user_data": {"identity": "cloud", "artifacts_url": "https://example.com/a"}}, "phase2": {"apiserver": {"authentication_webhook_file": "webhook.yaml"}}}"#.to_owned(),
+        ),
         ("a list as text", r#"{"phase1": {"ssh": {"allowed_cidrs": "10.0.0.0/8"}}}"#.to_owned()),
     ];
     let test_env = TestEnv::new("config");
+    test_env.write("webhook.yaml", "clusters: [{name: a, cluster: {server: 'https://192.0.2.1'}}]\n");
     let mut said = String::new();
     for (what, file) in &mistakes {
         test_env.write(".config.json", file);

@@ -115,6 +115,7 @@ mod engine_signals;
 mod engine_ssh;
 mod engine_state;
 mod engine_steps;
+mod etcd_outage;
 #[cfg(feature = "test-fakes")]
 mod exec_cli;
 mod fault_cluster;

@@ -271,7 +271,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "phase1.timeout",
         ],
     ),
-    ("user data", &["phase1.user_data.identity", "phase1.user_data.token_lifetime", "phase1.user_data.parts"]),
+    ("user data", &["phase1.user_data.token_lifetime", "phase1.user_data.parts"]),
     (
         "file `authentication.yaml` of kube-apiserver",
         &[
@@ -378,6 +378,15 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
             "phase3.snapshots_distributed",
             "phase3.snapshots_log_level",
             "phase3.snapshots_memory_limit",
+        ],
+    ),
+    (
+        "manifest `addons/aws-cloud-controller-manager.yaml`",
+        &[
+            "phase3.cloud_controller_nlb_security_groups",
+            "phase3.cloud_controller_concurrent_services",
+            "phase3.cloud_controller_log_level",
+            "phase3.cloud_controller_memory_limit",
         ],
     ),
     (

@@ -1,6 +1,6 @@
 //! Whether the bearer of a join token, or a machine by its cloud's word, may become a Node: the
-//! client certificate of a kubelet, for a new name of the node group, and of a machine for its own.
-//! Pure.
+//! client certificate of a kubelet, for a new name of the node group, and of a machine for its own;
+//! and whether a host that turnup logs in to may be its Node again. Pure.
 //!
 //! A certificate for the name of a Node is that Node: its pods, their Secrets and tokens. So a name
 //! that is taken is never given again. It is free when its kubelet has been silent for five
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::inventory::is_label;
 
 use super::super::token;
-use super::csr::{CLIENT, CsrDecision, is_of_joiner, is_plain, machine, name_of, texts};
+use super::csr::{CLIENT, CsrDecision, host, is_of_joiner, is_plain, machine, name_of, texts};
 use super::policy::Policy;
 use super::request::Der;
 use super::view::{View, time};
@@ -22,6 +22,9 @@ const USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth
 /// Requests of others (nodes that renew, hosts that turnup logs in to, people) are ignored: another
 /// approver decides about them.
 pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecision {
+    if let Some(host) = host(request) {
+        return judge_host(request, host, view);
+    }
     let spec = &request["spec"];
     let group_prefix = format!("{}:", token::BOOTSTRAPPERS);
     let mut groups = texts(&spec["groups"]).into_iter().filter_map(|group| group.strip_prefix(&group_prefix));
@@ -59,6 +62,28 @@ pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecisio
         return CsrDecision::deny("OtherNodeGroup", why);
     }
     judge_name(request, &node, group, view)
+}
+
+/// A host that turnup logs in to, whose kubelet's certificate has ended: it may be the Node again
+/// that it was. One whose Node is deleted was removed from the cluster.
+fn judge_host(request: &Value, host: &str, view: &View) -> CsrDecision {
+    match read_node(&request["spec"]) {
+        Err(why) => return CsrDecision::deny("NotAKubelet", why),
+        Ok(node) if node != host => {
+            return CsrDecision::deny("NotThisHost", format!("the host {host} asks to be the node {node}"));
+        }
+        Ok(_) => {}
+    }
+    let Some(known) = view.nodes.get(host) else {
+        return CsrDecision::Wait("there is no such Node; if the host belongs to the cluster: turnup up".into());
+    };
+    if known.group.is_some() {
+        return CsrDecision::deny("NotThisHost", format!("the Node {host} belongs to a node group"));
+    }
+    if view.is_silent(host) {
+        return CsrDecision::Approve;
+    }
+    CsrDecision::Wait("its kubelet is alive; it gets this when it has been silent for five minutes".into())
 }
 
 /// Whether the name is free.

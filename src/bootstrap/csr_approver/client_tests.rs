@@ -14,7 +14,8 @@ use serde_json::json;
 use super::request::{Der, NODES};
 use super::tests::{params, pem, policy};
 use super::*;
-use crate::bootstrap::token;
+use crate::bootstrap::pki::{Authority, Leaf};
+use crate::bootstrap::{certificate_request, token};
 
 const WEB: &str = "system:bootstrappers:turnup:web";
 const USAGES: [&str; 2] = ["digital signature", "client auth"];
@@ -211,6 +212,48 @@ fn a_machine_joins_as_itself_and_as_no_other() {
     assert!(matches!(judge(&request, &view(&[], &[], &[approved]), &policy()), CsrDecision::Wait(_)), "given once");
     request["spec"]["groups"] = json!([token::BOOTSTRAPPERS]);
     assert_eq!(judged(&request, &[], &[]), CsrDecision::Ignore);
+}
+
+/// As the agent of a host asks, byte for byte.
+fn of_host(host: &str, node: &str) -> Value {
+    let leaf = Leaf::client("", Authority::Cluster, &format!("system:node:{node}"), Some(NODES));
+    let mut request = certificate_request::object(&leaf, &KeyPair::generate().unwrap()).unwrap();
+    request["metadata"] = json!({"name": "turnup-x7k2p", "creationTimestamp": ago(60)});
+    request["spec"]["username"] = json!(format!("turnup:host:{host}"));
+    request["spec"]["groups"] = json!([token::HOSTS, "system:authenticated"]);
+    request
+}
+
+#[test]
+fn a_host_is_its_node_again_when_its_kubelet_has_been_silent_for_five_minutes() {
+    let with = |node: Value, lease: Value| judged(&of_host("w0", "w0"), &[node], &[lease]);
+    let alive = CsrDecision::Wait("its kubelet is alive; it gets this when it has been silent for five minutes".into());
+    assert_eq!(with(node("w0", None, None), lease("w0", 5)), alive);
+    assert_eq!(with(node("w0", None, Some(299)), lease("w0", 299)), alive);
+    assert_eq!(with(node("w0", None, Some(300)), lease("w0", 5)), CsrDecision::Approve);
+    assert_eq!(with(node("w0", None, None), lease("w0", 300)), CsrDecision::Approve, "all were off");
+    assert_eq!(with(node("w0", None, None), lease("w1", 9000)), alive, "another's Lease says nothing");
+    let mut control_plane = node("w0", None, Some(9000));
+    control_plane["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] = json!("");
+    assert_eq!(with(control_plane, lease("w0", 9000)), CsrDecision::Approve);
+    let removed = "there is no such Node; if the host belongs to the cluster: turnup up";
+    assert_eq!(judged(&of_host("w0", "w0"), &[], &[]), CsrDecision::Wait(removed.into()));
+}
+
+#[test]
+fn a_host_is_no_other_node() {
+    let silent = |group: Option<&str>| [node("w0", group, Some(9000)), node("w1", group, Some(9000))];
+    let other = denied("NotThisHost", "the host w0 asks to be the node w1");
+    assert_eq!(judged(&of_host("w0", "w1"), &silent(None), &[]), other);
+    let of_group = denied("NotThisHost", "the Node w0 belongs to a node group");
+    assert_eq!(judged(&of_host("w0", "w0"), &silent(Some("web")), &[]), of_group);
+    let mut masters = of_host("w0", "w0");
+    masters["spec"]["request"] = json!(STANDARD.encode(pem(&of("system:node:w0", "system:masters"))));
+    assert!(matches!(judged(&masters, &silent(None), &[]), CsrDecision::Deny("NotAKubelet", _)));
+    // The name alone is anyone's whom an administrator called so.
+    let mut stranger = of_host("w0", "w0");
+    stranger["spec"]["groups"] = json!(["system:authenticated"]);
+    assert_eq!(judged(&stranger, &silent(None), &[]), CsrDecision::Ignore);
 }
 
 #[test]

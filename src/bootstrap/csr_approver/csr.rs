@@ -6,7 +6,7 @@ use super::super::condition::find_condition;
 use super::super::token;
 
 /// Signs what kubelets serve with.
-pub(super) const SERVING: &str = "kubernetes.io/kubelet-serving";
+pub(in crate::bootstrap) const SERVING: &str = "kubernetes.io/kubelet-serving";
 
 /// Signs kubelets as clients of the API.
 pub(in crate::bootstrap) const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
@@ -57,7 +57,7 @@ pub(in crate::bootstrap) fn is_approved(request: &Value) -> bool {
 }
 
 /// Why it was denied.
-pub(super) fn denial(request: &Value) -> Option<&str> {
+pub(in crate::bootstrap) fn denial(request: &Value) -> Option<&str> {
     find_condition(request, "Denied")?["message"].as_str()
 }
 
@@ -69,6 +69,13 @@ pub(in crate::bootstrap) fn is_from_token(request: &Value) -> bool {
 /// The machine that made it, by its cloud's word: `GROUP:NAME`.
 pub(super) fn machine(request: &Value) -> Option<&str> {
     request["spec"]["username"].as_str()?.strip_prefix(token::MACHINE_USER)
+}
+
+/// The host that made it, by the certificate that turnup gave it.
+pub(super) fn host(request: &Value) -> Option<&str> {
+    let spec = &request["spec"];
+    let name = spec["username"].as_str()?.strip_prefix(token::HOST_USER)?;
+    texts(&spec["groups"]).contains(&token::HOSTS).then_some(name)
 }
 
 /// Whether it was made by a host that joins.

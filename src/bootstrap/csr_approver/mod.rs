@@ -1,13 +1,14 @@
-//! The CSR approver: decides about the requests of kubelets whose hosts join by themselves, for as
-//! long as the cluster lives.
+//! The CSR approver: decides about the requests of kubelets whose hosts join by themselves, and of
+//! hosts that renew what their kubelets need, for as long as the cluster lives.
 //!
-//! Two kinds: the client certificate with which the bearer of a node group's token becomes a Node
-//! (`client`), and the certificate with which its kubelet serves logs and exec (`serving`).
+//! Two kinds: the client certificate with which the bearer of a node group's token becomes a Node,
+//! or a host of turnup's is its Node again (`client`), and the certificate with which a kubelet
+//! serves logs and exec (`serving`).
 //! Kubernetes approves neither by itself. Hosts come and go between two runs of turnup, so a unit
 //! on each control-plane host looks again and again. What is decided is decided about the very
 //! object that was judged. The same unit gives the Nodes that joined so their role (`role_label`).
 //!
-//! Nothing here approves for hosts that turnup logs in to: `join` does, one request of one token.
+//! Nothing here makes a host that turnup logs in to a Node: `join` does, one request of one token.
 
 mod client;
 mod csr;
@@ -34,10 +35,10 @@ use crate::parallel;
 use super::api::Kubectl;
 
 pub(super) use client::{check_host, find_node};
-pub(super) use csr::{CLIENT, is_approved, is_decided, is_from_token};
-use csr::{CsrDecision, SERVING, created, denial, is_of_group, is_plain, name_of, signer};
+pub(super) use csr::{CLIENT, SERVING, denial, is_approved, is_decided, is_from_token};
+use csr::{CsrDecision, created, host, is_of_group, is_plain, name_of, signer};
 pub use policy::Policy;
-pub(super) use policy::group_flag;
+pub(super) use policy::{group_flag, is_wanted};
 use view::View;
 
 /// The name of the approver's certificate, and of its kubeconfig on control-plane hosts.
@@ -126,7 +127,7 @@ fn read_view(kubectl: &Kubectl, all: &[Value], judged: &[&Value]) -> Result<View
         return Ok(View::new(&Value::Null, &Value::Null, all, Timestamp::now()));
     }
     let nodes = kubectl.get(&["nodes"])?;
-    let joins = judged.iter().any(|request| is_of_group(request));
+    let joins = judged.iter().any(|request| is_of_group(request) || host(request).is_some());
     let leases = if joins { kubectl.get(&["leases", "--namespace=kube-node-lease"])? } else { Value::Null };
     Ok(View::new(&nodes, &leases, all, Timestamp::now()))
 }
@@ -205,7 +206,7 @@ pub fn run(kubectl: &Path, kubeconfig: &Path, policy: &Policy, out: &mut dyn Wri
     let mut status = UnitStatus::default();
     while !signals::interrupted() {
         let mut looks = vec![step(&kubectl, policy, &mut left)];
-        if labelled.is_none_or(|at| at.elapsed() > AGAIN) {
+        if policy.has_node_groups() && labelled.is_none_or(|at| at.elapsed() > AGAIN) {
             looks.push(role_label::give(&kubectl, policy));
             labelled = Some(Instant::now());
         }
@@ -258,6 +259,10 @@ fn step(kubectl: &Kubectl, policy: &Policy, left: &mut BTreeMap<String, Instant>
         let (name, node) = (name_of(request), node_of(request));
         let alone = match (decision, done) {
             (CsrDecision::Ignore, _) => continue,
+            (CsrDecision::Approve, Ok(())) if signer(request) == CLIENT && host(request).is_some() => {
+                news.push(format!("approved {name}: the host {node} is its Node again"));
+                continue;
+            }
             (CsrDecision::Approve, Ok(())) if signer(request) == CLIENT => {
                 news.push(format!("approved {name}: the host {node} joins"));
                 continue;
@@ -283,7 +288,7 @@ fn step(kubectl: &Kubectl, policy: &Policy, left: &mut BTreeMap<String, Instant>
 
 fn settle_as(kubectl: &Kubectl, request: &Value, decision: &CsrDecision) -> Result<()> {
     match decision {
-        CsrDecision::Approve => approve(kubectl, request, "a kubelet of a node group, for its own name"),
+        CsrDecision::Approve => approve(kubectl, request, "a kubelet, for its own name"),
         CsrDecision::Deny(reason, why) => deny(kubectl, request, reason, why),
         CsrDecision::Wait(_) | CsrDecision::Ignore => Ok(()),
     }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use crate::cloud::Cloud;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::Network;
 use crate::error::Result;
@@ -21,6 +22,9 @@ pub struct Policy {
     /// Names of hosts that turnup logs in to, as far as a node group's could be taken for them.
     deny_nodes: BTreeSet<String>,
     deny_sans: DeniedSans,
+    /// How the names end that the cloud gives machines, where its controller manager writes them on
+    /// Nodes: a kubelet serves under them, too.
+    machine_domains: Vec<String>,
 }
 
 impl Policy {
@@ -28,13 +32,19 @@ impl Policy {
     /// `.svc` for all names that end so.
     #[must_use]
     pub fn new(node_groups: BTreeMap<String, String>, deny_nodes: Vec<String>, deny_sans: Vec<String>) -> Self {
-        Self { node_groups, deny_nodes: deny_nodes.into_iter().collect(), deny_sans: DeniedSans::parse(deny_sans) }
+        let (deny_nodes, deny_sans) = (deny_nodes.into_iter().collect(), DeniedSans::parse(deny_sans));
+        Self { node_groups, deny_nodes, deny_sans, machine_domains: Vec::new() }
     }
 
-    /// That of a host of this role; none where it approves nothing: only the control plane of a
-    /// cluster with node groups does.
+    /// The same, and names of machines that end so are theirs: `.ec2.internal`.
+    #[must_use]
+    pub fn with_machine_domains(self, machine_domains: Vec<String>) -> Self {
+        Self { machine_domains, ..self }
+    }
+
+    /// That of a host of this role; none where it approves nothing.
     pub(in crate::bootstrap) fn find(role: Role, cluster: &Cluster, inventory: &Inventory) -> Result<Option<Self>> {
-        let approves = role == Role::ControlPlane && groups::has_node_groups(cluster)?;
+        let approves = role == Role::ControlPlane && is_wanted(cluster)?;
         approves.then(|| Self::of(cluster, inventory)).transpose()
     }
 
@@ -44,7 +54,10 @@ impl Policy {
         let could_be_theirs = |name: &&str| node_groups.values().any(|prefix| name.starts_with(prefix));
         let names = inventory.hosts.iter().map(|host| host.name.as_str());
         let deny_nodes = names.filter(could_be_theirs).map(str::to_owned).collect();
-        Ok(Self { deny_nodes, deny_sans: DeniedSans::parse(list_sans(&cluster.settings, inventory)?), node_groups })
+        let deny_sans = DeniedSans::parse(list_sans(&cluster.settings, inventory)?);
+        let domains = cluster.settings.find_cloud_controller().map(Cloud::machine_domains);
+        let machine_domains = domains.unwrap_or_default().iter().map(|domain| (*domain).to_owned()).collect();
+        Ok(Self { node_groups, deny_nodes, deny_sans, machine_domains })
     }
 
     /// The flags of `turnup node csr-approver`.
@@ -52,7 +65,13 @@ impl Policy {
         let groups = self.node_groups.iter().map(|(group, prefix)| group_flag(group, prefix));
         let nodes = self.deny_nodes.iter().map(|name| format!("--deny-node={name}"));
         let sans = self.deny_sans.list.iter().map(|name| format!("--deny-san={name}"));
-        groups.chain(nodes).chain(sans).collect()
+        let domains = self.machine_domains.iter().map(|domain| format!("--machine-domain={domain}"));
+        groups.chain(nodes).chain(sans).chain(domains).collect()
+    }
+
+    /// Whether there are node groups.
+    pub(super) fn has_node_groups(&self) -> bool {
+        !self.node_groups.is_empty()
     }
 
     /// How the names of a group's Nodes begin.
@@ -74,9 +93,19 @@ impl Policy {
         self.deny_nodes.contains(name) || self.deny_sans.has_name(name)
     }
 
+    /// Whether a name is one that the cloud gives a machine.
+    pub(super) fn is_of_machine(&self, name: &str) -> bool {
+        self.machine_domains.iter().any(|domain| name.len() > domain.len() && name.ends_with(domain.as_str()))
+    }
+
     pub(super) const fn deny_sans(&self) -> &DeniedSans {
         &self.deny_sans
     }
+}
+
+/// Whether there is who asks: hosts of node groups, or hosts that renew what their kubelets need.
+pub(in crate::bootstrap) fn is_wanted(cluster: &Cluster) -> Result<bool> {
+    Ok(cluster.settings.pki.renew_on_hosts || groups::has_node_groups(cluster)?)
 }
 
 /// The flag for one group.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use x509_parser::prelude::GeneralName;
 
 use super::super::pki;
-use super::csr::{CsrDecision, texts};
+use super::csr::{CsrDecision, host, texts};
 use super::policy::Policy;
 use super::request::{Der, NODE_USER, NODES, Request};
 use super::view::View;
@@ -26,9 +26,8 @@ pub(super) fn judge(request: &Value, view: &View, policy: &Policy) -> CsrDecisio
 fn check(request: &Value, view: &View, policy: &Policy) -> Result<(), String> {
     let spec = &request["spec"];
     let user = spec["username"].as_str().unwrap_or_default();
-    let Some(node) = user.strip_prefix(NODE_USER).filter(|_| texts(&spec["groups"]).contains(&NODES)) else {
-        return Err("only nodes may ask".into());
-    };
+    let kubelet = user.strip_prefix(NODE_USER).filter(|_| texts(&spec["groups"]).contains(&NODES));
+    let node = kubelet.or_else(|| host(request)).ok_or("only nodes and their hosts may ask")?;
     let known = view.nodes.get(node).ok_or("there is no such Node")?;
     if known.is_control_plane {
         return Err("turnup itself gives control-plane hosts what they serve with".into());
@@ -68,6 +67,7 @@ impl Judge<'_> {
         match asked {
             GeneralName::DNSName(dns) if self.policy.deny_sans().has_name(dns) => Err(denied(dns)),
             GeneralName::DNSName(dns) if *dns == self.node => Ok(()),
+            GeneralName::DNSName(dns) if self.policy.is_of_machine(dns) => self.name_of_machine(dns),
             GeneralName::DNSName(dns) => Err(format!("it asks for {dns}, which is not its name")),
             GeneralName::IPAddress(bytes) => {
                 let address = pki::address(bytes).ok_or("it asks for an address of a strange length")?;
@@ -75,6 +75,17 @@ impl Judge<'_> {
             }
             other => Err(format!("it asks for {other}")),
         }
+    }
+
+    /// A name of the cloud's, which its controller manager has written on the Node.
+    fn name_of_machine(&self, dns: &str) -> Result<(), String> {
+        let mut all = self.view.nodes.iter().filter(|(_, known)| known.names.contains(dns));
+        if !all.clone().any(|(name, _)| name == self.node) {
+            return Err(format!("it asks for {dns}, which its Node does not have"));
+        }
+        let is_name = self.view.nodes.contains_key(dns).then_some(dns);
+        let other = all.find(|(name, known)| *name != self.node && !known.is_gone).map(|(name, _)| name.as_str());
+        other.or(is_name).map_or(Ok(()), |other| Err(format!("it asks for {dns}, which the Node {other} has too")))
     }
 
     /// An address that two Nodes claim is refused to both.

@@ -9,6 +9,8 @@ use serde_json::json;
 
 use super::request::NODES;
 use super::*;
+use crate::bootstrap::certificate_request;
+use crate::bootstrap::pki::{Authority, Leaf};
 
 /// The object identifier 1.2.840.113549.1.9.14.
 const EXTENSION_REQUEST: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x0e];
@@ -125,6 +127,79 @@ fn a_node_may_serve_only_as_itself() {
     assert!(policy().deny_sans().has_name("Deep.In.API.example.com"), "a wildcard, in any case");
 }
 
+/// As the cloud controller manager of AWS writes them on Nodes.
+#[test]
+fn a_kubelet_serves_under_the_names_that_its_cloud_gave_its_machine() {
+    let machine = |name: &str, dns: &str| {
+        let mut node = node(name, "10.0.1.7");
+        let own = ["InternalDNS", "Hostname"].map(|kind| json!({"type": kind, "address": dns}));
+        node["status"]["addresses"] = own.into();
+        node
+    };
+    let (dns, other) = ("ip-10-0-1-7.ec2.internal", "ip-10-0-1-8.ec2.internal");
+    let all = [
+        machine("web-a", dns),
+        machine("web-b", other),
+        machine("web-thief", other),
+        machine("web-plain", "www.example.com"),
+        machine("web-api", "api.compute.internal"),
+    ];
+    let view = View::new(&json!({"items": all}), &Value::Null, &[], Timestamp::now());
+    let domains = || vec![".ec2.internal".to_owned(), ".compute.internal".to_owned()];
+    let judge = |policy: &Policy, node: &str, sans: &[&str]| match judge(&request(node, sans), &view, policy) {
+        CsrDecision::Approve => Ok(()),
+        CsrDecision::Wait(why) => Err(why),
+        other => Err(format!("{other:?}")),
+    };
+    let sans = vec![".svc".to_owned(), "api.compute.internal".to_owned()];
+    let groups = BTreeMap::from([("web".to_owned(), "web-".to_owned())]);
+    let none = Policy::new(groups, Vec::new(), sans);
+    let policy = none.clone().with_machine_domains(domains());
+    assert_eq!(judge(&policy, "web-a", &["web-a", dns]), Ok(()));
+    for (node, name, why) in [
+        ("web-a", other, "it asks for ip-10-0-1-8.ec2.internal, which its Node does not have"),
+        ("web-thief", other, "it asks for ip-10-0-1-8.ec2.internal, which the Node web-b has too"),
+        ("web-plain", "www.example.com", "it asks for www.example.com, which is not its name"),
+        ("web-a", ".ec2.internal", "it asks for .ec2.internal, which is not its name"),
+        (
+            "web-api",
+            "api.compute.internal",
+            "it asks for api.compute.internal, which is an API server's or a Service's",
+        ),
+    ] {
+        assert_eq!(judge(&policy, node, &[node, name]), Err(why.to_owned()), "{node} {name}");
+    }
+    let why = "it asks for ip-10-0-1-7.ec2.internal, which is not its name";
+    assert_eq!(judge(&none, "web-a", &["web-a", dns]), Err(why.to_owned()), "without a controller that gives names");
+    assert!(policy.flags().contains(&"--machine-domain=.ec2.internal".to_owned()), "{:?}", policy.flags());
+}
+
+#[test]
+fn a_host_may_ask_for_what_its_own_kubelet_serves_with() {
+    let ask = |host: &str, node: &str, hosts: &[&str], key: &KeyPair| {
+        let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let leaf = Leaf::server("", Authority::Cluster, &format!("system:node:{node}"), hosts);
+        let leaf = Leaf { group: Some(NODES.to_owned()), ..leaf };
+        let mut request = certificate_request::object(&leaf, key).unwrap();
+        assert_eq!(request["spec"]["expirationSeconds"], 365 * 24 * 60 * 60);
+        request["metadata"] = json!({"name": "turnup-x7k2p"});
+        request["spec"]["username"] = json!(format!("turnup:host:{host}"));
+        request["spec"]["groups"] = json!(["turnup:hosts", "system:authenticated"]);
+        verdict(&request)
+    };
+    let key = KeyPair::generate().unwrap();
+    assert_eq!(ask("b", "b", &["b"], &key), Ok(()));
+    assert_eq!(ask("heir", "heir", &["heir", "10.0.0.3"], &key), Ok(()));
+    let long = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
+    assert_eq!(ask("heir", "heir", &["10.0.0.3", "heir"], &long), Ok(()));
+    assert_eq!(ask("b", "a", &["a"], &key).unwrap_err(), "it asks for a, which is not its name");
+    assert!(ask("b", "a", &["b"], &key).unwrap_err().ends_with("for more than a kubelet does"));
+    let other = "it asks for 10.0.0.3, which its Node does not have";
+    assert_eq!(ask("b", "b", &["b", "10.0.0.3"], &key).unwrap_err(), other);
+    let signed_here = "turnup itself gives control-plane hosts what they serve with";
+    assert_eq!(ask("cp-0", "cp-0", &["cp-0"], &key).unwrap_err(), signed_here);
+}
+
 #[test]
 fn nothing_passes_that_could_be_read_in_two_ways() {
     let user = "system:node:a";
@@ -186,8 +261,8 @@ fn other_usages_names_and_decisions_are_left_alone() {
     assert_eq!(with("usages", json!(["client auth", "server auth"])), "it asks for the usage client auth");
     assert_eq!(with("usages", json!(["digital signature"])), "it does not ask to serve");
     assert_eq!(with("request", json!("bm9wZQ==")), "its request is not one block of PEM");
-    assert_eq!(with("groups", json!(["system:authenticated"])), "only nodes may ask");
-    assert_eq!(with("username", json!("admin")), "only nodes may ask");
+    assert_eq!(with("groups", json!(["system:authenticated"])), "only nodes and their hosts may ask");
+    assert_eq!(with("username", json!("admin")), "only nodes and their hosts may ask");
     for name in ["-x", "--help", "a;reboot", "a\nb", "A", ""] {
         let mut request = good();
         request["metadata"]["name"] = json!(name);
@@ -274,7 +349,7 @@ fn what_may_be_signed_is_approved_and_the_rest_told_once() {
     assert_eq!(look(), [&done[..], &alone].concat());
     let base = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let condition = |kind: &str, reason: &str, message: &str| json!([{"type": kind, "status": "True", "reason": reason, "message": format!("turnup: {message}")}]);
-    let approved = condition("Approved", "TurnupApproved", "a kubelet of a node group, for its own name");
+    let approved = condition("Approved", "TurnupApproved", "a kubelet, for its own name");
     let why = "the node name cp-0 does not begin with web-, as those of the node group web do";
     let wanted = [
         (format!("{base}/csr-good/approval"), approved.clone()),

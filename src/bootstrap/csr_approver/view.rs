@@ -32,6 +32,8 @@ pub(super) struct View {
 /// One Node.
 pub(super) struct NodeView {
     pub(super) addresses: BTreeSet<IpAddr>,
+    /// Its names in DNS.
+    pub(super) names: BTreeSet<String>,
     pub(super) is_control_plane: bool,
     /// The node group with which it joined.
     pub(super) group: Option<String>,
@@ -43,10 +45,13 @@ pub(super) struct NodeView {
 impl NodeView {
     fn new(node: &Value, now: Timestamp) -> Self {
         let list = node["status"]["addresses"].as_array().into_iter().flatten();
-        let addresses = list.filter_map(|address| address["address"].as_str()?.parse::<IpAddr>().ok());
+        let list = list.filter_map(|address| address["address"].as_str());
+        let addresses = list.clone().filter_map(|address| address.parse::<IpAddr>().ok());
+        let names = list.filter(|address| address.parse::<IpAddr>().is_err());
         let labels = &node["metadata"]["labels"];
         Self {
             addresses: addresses.map(|address| address.to_canonical()).collect(),
+            names: names.map(str::to_owned).collect(),
             is_control_plane: labels[CONTROL_PLANE].is_string(),
             group: labels[GROUP].as_str().map(str::to_owned),
             is_gone: silent_since(node).is_some_and(|since| now.duration_since(since) >= GONE_AFTER),
@@ -70,6 +75,13 @@ impl View {
     /// Whether the kubelet of this Node has spoken since: not from before, whatever the clocks say.
     pub(super) fn has_spoken_since(&self, node: &str, since: Timestamp) -> bool {
         self.leases.get(node).is_some_and(|renewed| renewed.duration_since(since) > SKEW)
+    }
+
+    /// Whether the kubelet of this Node has been silent for so long that it is not running, by the
+    /// API or by its Lease: a control plane that was off as well has not noticed yet.
+    pub(super) fn is_silent(&self, node: &str) -> bool {
+        let is_old = |renewed: &Timestamp| self.now.duration_since(*renewed) >= GONE_AFTER;
+        self.nodes.get(node).is_some_and(|known| known.is_gone) || self.leases.get(node).is_some_and(is_old)
     }
 
     /// When another request for this name was approved, while its host may be about to register its

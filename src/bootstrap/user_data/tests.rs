@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use sha2::Digest as _;
 
-use super::super::group_tokens;
+use super::super::{group_tokens, setting_tests};
 use super::*;
 use crate::artifacts::Lock;
 use crate::cluster::SSH_KEY;
@@ -385,7 +385,25 @@ fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
         cluster.settings.control_planes = control_planes;
         let size = render_for(&cluster, &workers).unwrap().len();
         assert!(size < 13_600, "{size} bytes with no parts leave no room for those of people");
+        cluster.settings.addons.cloud_controller = true;
+        let size = render_for(&cluster, &workers).unwrap().len();
+        assert!(size < 13_750, "{size} bytes with the provider ID");
+        cluster.settings.addons.cloud_controller = false;
     }
+    // The command by which kubelet proves who the machine is takes the place of the token.
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = setting_tests::cluster(
+        dir.path(),
+        &[
+            ("phase1.cloud_provider", "aws"),
+            ("phase1.user_data.artifacts_url", "https://artifacts.example.com"),
+            ("phase1.user_data.identity", "cloud"),
+        ],
+    );
+    cluster.store.create_dir("ssh").unwrap();
+    cluster.store.write_file(format!("{SSH_KEY}.pub"), KEY.as_bytes(), 0o644).unwrap();
+    let text = render_for(&cluster, &group("workers", Role::Worker)).unwrap();
+    assert!(text.len() < 13_600 && !text.contains("join-token"), "{} bytes", text.len());
 }
 
 proptest! {

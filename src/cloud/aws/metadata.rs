@@ -9,6 +9,14 @@ use crate::error::{Error, Result};
 
 const SERVICE: &str = "the metadata service";
 
+/// Where a machine is, and which one it is.
+#[derive(Clone, Debug)]
+pub(super) struct MachinePlace {
+    pub(super) instance: String,
+    pub(super) region: String,
+    pub(super) account: String,
+}
+
 /// The service, with the token that it wants to be asked with.
 pub(super) struct Metadata<'e> {
     url: &'e str,
@@ -30,6 +38,41 @@ impl<'e> Metadata<'e> {
     /// A document in JSON.
     pub(super) fn read(&self, path: &str) -> Result<Value> {
         http::parse(&Zeroizing::new(self.ask(path)?), SERVICE)
+    }
+
+    /// Which machine it is, as the cloud controller manager names it.
+    pub(super) fn provider_id(&self) -> Result<String> {
+        let [machine, zone] =
+            ["instance-id", "placement/availability-zone"].map(|it| self.ask(&format!("meta-data/{it}")));
+        let (machine, zone) = (machine?, zone?);
+        let (machine, zone) = (machine.trim(), zone.trim());
+        let is_word =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        if !machine.starts_with("i-") || zone.is_empty() || !is_word(machine) || !is_word(zone) {
+            return Err(Error::transient(format!("{SERVICE} does not say which machine this is"))
+                .evidence(format!("instance-id {machine:?}, availability-zone {zone:?}"))
+                .hint(
+                    "is this host a machine of Amazon EC2? turnup config set phase3.cloud_controller=n where it is not",
+                ));
+        }
+        Ok(format!("aws:///{zone}/{machine}"))
+    }
+
+    /// Where the machine is.
+    pub(super) fn place(&self) -> Result<MachinePlace> {
+        let document = self.read("dynamic/instance-identity/document")?;
+        let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
+        Ok(MachinePlace { instance: text("instanceId"), region: text("region"), account: text("accountId") })
+    }
+
+    /// How the names of all services of the partition end.
+    pub(super) fn domain(&self) -> Result<String> {
+        Ok(self.ask("meta-data/services/domain")?.trim().to_owned())
+    }
+
+    /// The partition, as ARNs name it.
+    pub(super) fn partition(&self) -> Result<String> {
+        Ok(self.ask("meta-data/services/partition")?.trim().to_owned())
     }
 
     /// What the machine's role lends it.

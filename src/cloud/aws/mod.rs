@@ -1,10 +1,17 @@
 //! Amazon EC2: what it is called, what it takes, and what to do about its errors.
 //!
 //! `settings` is the part of its Terraform module, `volume` its API for volumes, `zone` that for
-//! DNS zones, `metadata` what a machine is told of itself.
+//! DNS zones, `metadata` what a machine is told of itself, `machine_identity` how one proves which
+//! it is.
 
+mod ec2;
+#[cfg(test)]
+#[path = "emulator_tests.rs"]
+mod emulator;
 mod machine;
+mod machine_identity;
 mod metadata;
+mod presigned;
 mod settings;
 mod sigv4;
 mod volume;
@@ -14,7 +21,13 @@ mod zone;
 use std::path::{Path, PathBuf};
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, LendKey, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming};
+use super::{
+    Cloud, Endpoints, FetchIdentity, FetchProviderId, KnownError, LendKey, OpenJudge, VolumeApi, VolumeProvider,
+    VolumeSetting, ZoneApi, known, naming,
+};
+#[cfg(test)]
+pub(crate) use emulator::{AwsEmulator, EmulatedMachine};
+
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -101,6 +114,21 @@ impl Cloud for Aws {
         Some(|endpoints| metadata::Metadata::open(&endpoints.metadata)?.key())
     }
 
+    fn fetch_provider_id(&self) -> Option<FetchProviderId> {
+        Some(|endpoints| metadata::Metadata::open(&endpoints.metadata)?.provider_id())
+    }
+
+    fn machine_domains(&self) -> &'static [&'static str] {
+        // Inner names, of us-east-1 and of all other regions; public ones likewise, and China's.
+        &[
+            ".ec2.internal",
+            ".compute.internal",
+            ".compute-1.amazonaws.com",
+            ".compute.amazonaws.com",
+            ".compute.amazonaws.com.cn",
+        ]
+    }
+
     fn machine_fields(&self) -> &'static [&'static str] {
         &[
             "security_groups",
@@ -117,6 +145,14 @@ impl Cloud for Aws {
     fn replaces_ended_machines(&self) -> bool {
         // EC2 terminates it (`instance_initiated_shutdown_behavior`), and its group makes another.
         true
+    }
+
+    fn fetch_identity(&self) -> Option<FetchIdentity> {
+        Some(machine_identity::fetch)
+    }
+
+    fn identity_judge(&self) -> Option<OpenJudge> {
+        Some(|endpoints, workers| Box::new(machine_identity::AwsJudge::new(endpoints, workers)))
     }
 
     fn price_list(&self) -> &'static str {

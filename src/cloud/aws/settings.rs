@@ -12,10 +12,11 @@ use crate::config::{Network, Settings, object_prefix};
 use crate::error::Result;
 
 use super::machine::{check_bastion, check_machine, check_processor, is_arm};
+use super::machine_identity;
 use crate::cloud::spec::{
     CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, IPV6, Site, Spec, fit, require_apart,
 };
-use crate::cloud::{host, refused};
+use crate::cloud::{MachineProof, host, refused};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer
 /// wants free.
@@ -28,6 +29,7 @@ const MOST_TAGS: usize = 30;
 
 /// `cluster.aws` of the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the module's variable")]
 pub(super) struct AwsSettings {
     region: String,
     zones: Vec<String>,
@@ -51,6 +53,8 @@ pub(super) struct AwsSettings {
     termination_queue: bool,
     detailed_monitoring: bool,
     cpu_credits: String,
+    /// Whether control-plane hosts may do what the cloud controller manager does.
+    cloud_controller: bool,
     /// Where control-plane hosts may keep backups, by their role; empty without.
     backup_bucket: String,
     /// With its slash, or empty.
@@ -122,6 +126,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
         termination_queue: flag("termination_queue")?,
         detailed_monitoring: flag("detailed_monitoring")?,
         cpu_credits: text("cpu_credits")?,
+        cloud_controller: settings.get_bool("phase3.cloud_controller")?,
         backup_bucket,
         backup_prefix,
         names: AwsNames::default(),
@@ -194,6 +199,16 @@ impl CloudSettings for AwsSettings {
 
     fn node_name_prefix(&self, group: &str) -> Option<String> {
         Some(fit(group, HOST_NAME_PREFIX))
+    }
+
+    fn machine_proof(&self, spec: &Spec) -> Result<Option<MachineProof>> {
+        if !self.node_instance_profile.is_empty() {
+            let why = format!("hosts are known by their role, and that of {} is unknown", self.node_instance_profile);
+            return Err(refused("phase1.aws.node_instance_profile", why).hint(
+                "turnup config unset phase1.aws.node_instance_profile, for a role of the cluster's own; or turnup config set phase1.user_data.identity=token",
+            ));
+        }
+        Ok(Some(MachineProof::Asked(machine_identity::role(&spec.name, &self.region, &self.names.node_role))))
     }
 
     fn variable(&self) -> serde_json::Result<serde_json::Value> {

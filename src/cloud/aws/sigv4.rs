@@ -49,8 +49,7 @@ impl SignedRequest<'_> {
 
     /// The headers to send besides those that every request has, the last of them the signature.
     fn sign(&self, lent: &LentKey) -> Vec<(&'static str, Zeroizing<String>)> {
-        let moment = self.moment.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string();
-        let day = &moment[..8];
+        let moment = stamp(self.moment);
         let plain = |text: &str| Zeroizing::new(text.to_owned());
         // In the order of their names, as they are signed.
         let mut headers = vec![
@@ -72,20 +71,73 @@ impl SignedRequest<'_> {
             self.query,
             lines.as_str()
         ));
-        let scope = format!("{day}/{}/{}/aws4_request", self.region, self.service);
-        let text =
-            format!("AWS4-HMAC-SHA256\n{moment}\n{scope}\n{}", hex::encode(Sha256::digest(canonical.as_bytes())));
-        let secret = Zeroizing::new(format!("AWS4{}", lent.secret.as_str()));
-        let chain = [day, self.region, self.service, "aws4_request"];
-        let first = Zeroizing::new(secret.as_bytes().to_vec());
-        let key = chain.into_iter().fold(first, |key, word| Zeroizing::new(hash(&key, word.as_bytes())));
-        let signature = hex::encode(hash(&key, text.as_bytes()));
+        let scope = scope_of(&moment, self.region, self.service);
+        let signature = sign(&canonical, &moment, &scope, lent);
         let authorization =
             format!("AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders={names}, Signature={signature}", lent.id);
         headers.retain(|(name, _)| *name != "host");
         headers.push(("authorization", Zeroizing::new(authorization)));
         headers
     }
+}
+
+/// A GET of `/` whose signature is a part of its query: its bearer may send it, for a while.
+pub(super) struct PresignedRequest<'a> {
+    pub(super) region: &'a str,
+    pub(super) service: &'a str,
+    /// Names and values, in the order of the names, which come before `X-Amz-`.
+    pub(super) query: &'a [(&'a str, &'a str)],
+    /// What has to be sent with it, in the order of the names.
+    pub(super) headers: &'a [(&'a str, &'a str)],
+    /// For how many seconds.
+    pub(super) expires: u32,
+    pub(super) moment: Timestamp,
+}
+
+impl PresignedRequest<'_> {
+    /// The query, escaped, with the signature behind it.
+    pub(super) fn sign(&self, lent: &LentKey) -> Zeroizing<String> {
+        let moment = stamp(self.moment);
+        let scope = scope_of(&moment, self.region, self.service);
+        let names = self.headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
+        let (credential, expires) = (format!("{}/{scope}", lent.id), self.expires.to_string());
+        let mut pairs = self.query.to_vec();
+        pairs.extend([
+            ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
+            ("X-Amz-Credential", &credential),
+            ("X-Amz-Date", &moment),
+            ("X-Amz-Expires", &expires),
+        ]);
+        if !lent.session.is_empty() {
+            pairs.push(("X-Amz-Security-Token", &lent.session));
+        }
+        pairs.push(("X-Amz-SignedHeaders", &names));
+        let pairs = pairs.into_iter().map(|(name, value)| Zeroizing::new(format!("{name}={}", escape(value))));
+        let pairs: Vec<Zeroizing<String>> = pairs.collect();
+        let query = Zeroizing::new(pairs.iter().map(|pair| pair.as_str()).collect::<Vec<_>>().join("&"));
+        let lines: String = self.headers.iter().map(|(name, value)| [*name, ":", *value, "\n"].concat()).collect();
+        let digest = hex::encode(Sha256::digest(""));
+        let canonical = Zeroizing::new(format!("GET\n/\n{}\n{lines}\n{names}\n{digest}", query.as_str()));
+        let signature = sign(&canonical, &moment, &scope, lent);
+        Zeroizing::new(format!("{}&X-Amz-Signature={signature}", query.as_str()))
+    }
+}
+
+fn stamp(moment: Timestamp) -> String {
+    moment.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string()
+}
+
+fn scope_of(moment: &str, region: &str, service: &str) -> String {
+    format!("{}/{region}/{service}/aws4_request", &moment[..8])
+}
+
+/// The signature of a canonical request.
+fn sign(canonical: &str, moment: &str, scope: &str, lent: &LentKey) -> String {
+    let text = format!("AWS4-HMAC-SHA256\n{moment}\n{scope}\n{}", hex::encode(Sha256::digest(canonical.as_bytes())));
+    let secret = Zeroizing::new(format!("AWS4{}", lent.secret.as_str()));
+    let first = Zeroizing::new(secret.as_bytes().to_vec());
+    let key = scope.split('/').fold(first, |key, word| Zeroizing::new(hash(&key, word.as_bytes())));
+    hex::encode(hash(&key, text.as_bytes()))
 }
 
 /// As a form has it (RFC 3986: letters, digits and `-._~` are themselves).

@@ -3,29 +3,24 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
 use roxmltree::{Document, Node};
 
+use super::ec2::Ec2Api;
 use super::metadata::Metadata;
-use super::sigv4::{FORM, SignedRequest, escape};
 use super::xml::{child, is_named, read_error};
 use crate::cloud::http;
-use crate::cloud::{Endpoints, LentKey, VolumeApi, VolumeState};
+use crate::cloud::{Endpoints, VolumeApi, VolumeState};
 use crate::error::{Context as _, Error, Result};
 use crate::inventory::volume::Volume;
 
-/// The version of EC2's query API.
-const VERSION: &str = "2016-11-15";
 /// The names that Amazon leaves to volumes: `/dev/sd[f-p]`.
 const LETTERS: std::ops::RangeInclusive<char> = 'f'..='p';
 
 /// The API, asked for one volume by one instance.
 pub(super) struct Ec2<'v> {
     volume: &'v Volume,
-    url: String,
-    region: String,
     instance: String,
-    key: LentKey,
+    api: Ec2Api,
 }
 
 /// What the volume can be found by where disks are `NVMe`: udev's link, and the serial number,
@@ -45,34 +40,14 @@ pub(super) fn devices(volume: &Volume, blocks: &Path) -> Vec<PathBuf> {
 impl<'v> Ec2<'v> {
     pub(super) fn new(volume: &'v Volume, endpoints: &Endpoints) -> Result<Self> {
         let metadata = Metadata::open(&endpoints.metadata)?;
-        let identity = metadata.read("dynamic/instance-identity/document")?;
-        let text = |name: &str| identity[name].as_str().unwrap_or_default().to_owned();
-        let (instance, region) = (text("instanceId"), text("region"));
-        let key = metadata.key()?;
-        let url = match &endpoints.api {
-            Some(url) => url.clone(),
-            None => format!("https://ec2.{region}.{}", metadata.ask("meta-data/services/domain")?.trim()),
-        };
-        Ok(Self { volume, url, region, instance, key })
+        let place = metadata.place()?;
+        let api = Ec2Api::open(&metadata, &place.region, endpoints)?;
+        Ok(Self { volume, instance: place.instance, api })
     }
 
     /// The answer in XML.
     fn call(&self, action: &str, parameters: &[(&str, &str)]) -> Result<String> {
-        let own = [("Action", action), ("Version", VERSION)];
-        let pairs = own.iter().chain(parameters).map(|(name, value)| format!("{name}={}", escape(value)));
-        let body = pairs.collect::<Vec<_>>().join("&");
-        let form = SignedRequest {
-            method: "POST",
-            endpoint: &self.url,
-            path: "/",
-            query: "",
-            region: &self.region,
-            service: "ec2",
-            content_type: FORM,
-            body: &body,
-            moment: Timestamp::now(),
-        };
-        let answer = form.send(&self.key)?;
+        let answer = self.api.call(action, parameters)?;
         answer.require(|status, text| self.explain(action, status, text))?;
         Ok(answer.text)
     }

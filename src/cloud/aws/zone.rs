@@ -41,7 +41,7 @@ fn find_place(partition: &str) -> (&'static str, &'static str) {
 impl Route53 {
     pub(super) fn new(zone: &str, endpoints: &Endpoints) -> Result<Self> {
         let metadata = Metadata::open(&endpoints.metadata)?;
-        let (url, region) = find_place(metadata.ask("meta-data/services/partition")?.trim());
+        let (url, region) = find_place(&metadata.partition()?);
         let url = endpoints.api.clone().unwrap_or_else(|| url.to_owned());
         Ok(Self { zone: zone.to_owned(), url, region, key: metadata.key()? })
     }

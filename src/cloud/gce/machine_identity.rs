@@ -2,10 +2,13 @@
 //! zone and project and its service account
 //! (<https://cloud.google.com/compute/docs/instances/verifying-instance-identity>).
 
-use serde_json::json;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::cloud::{Endpoints, IdentityIssuer, http};
+use crate::cloud::{Endpoints, IdentityIssuer, IdentityToken, http};
 use crate::error::{Error, Result};
 
 /// Who signs them.
@@ -37,7 +40,7 @@ pub(super) fn issuer(cluster: &str, project: &str, account: &str) -> IdentityIss
 }
 
 /// The token of this machine, from its metadata service.
-pub(super) fn fetch(endpoints: &Endpoints, audience: &str) -> Result<Zeroizing<String>> {
+pub(super) fn fetch(endpoints: &Endpoints, audience: &str) -> Result<IdentityToken> {
     let url = format!(
         "{}/computeMetadata/v1/instance/service-accounts/default/identity?audience={audience}&format=full",
         endpoints.metadata
@@ -45,8 +48,15 @@ pub(super) fn fetch(endpoints: &Endpoints, audience: &str) -> Result<Zeroizing<S
     let token = Zeroizing::new(http::ask_metadata("GET", &url, &[("Metadata-Flavor", "Google")])?);
     let token = Zeroizing::new(token.trim().to_owned());
     if token.split('.').count() == 3 && token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(token);
+        let ends = end_of(&token);
+        return Ok(IdentityToken { text: token, ends });
     }
     Err(Error::transient("the metadata service of this host answers with no identity token")
         .hint("the machine needs a service account (phase1.gce.node_service_account)"))
+}
+
+/// The claim `exp`. The signature is the API server's to verify.
+fn end_of(token: &str) -> Option<Timestamp> {
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?).ok()?;
+    Timestamp::from_second(claims["exp"].as_i64()?).ok()
 }

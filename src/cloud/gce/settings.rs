@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::cloud::spec::{
     CloudGroup, CloudSettings, ControlPlaneHost, Defaults, Exposure, Site, Spec, WORKERS, absolute, fit, require_apart,
 };
-use crate::cloud::{IdentityIssuer, host, refused};
+use crate::cloud::{MachineProof, host, refused};
 
 use super::machine_identity;
 
@@ -211,7 +211,7 @@ impl CloudSettings for GceSettings {
         self.names.groups.get(group).cloned()
     }
 
-    fn identity_issuer(&self, spec: &Spec) -> Result<Option<IdentityIssuer>> {
+    fn machine_proof(&self, spec: &Spec) -> Result<Option<MachineProof>> {
         const KEY: &str = "phase1.user_data.identity";
         if self.project.is_empty() {
             return Err(refused(KEY, "hosts are known by their project, and no setting names it")
@@ -225,7 +225,7 @@ impl CloudSettings for GceSettings {
         }
         let own = || format!("{}@{}.iam.gserviceaccount.com", self.names.node_account, self.project);
         let account = if given.is_empty() { own() } else { given.clone() };
-        Ok(Some(machine_identity::issuer(&spec.name, &self.project, &account)))
+        Ok(Some(MachineProof::Signed(machine_identity::issuer(&spec.name, &self.project, &account))))
     }
 
     fn variable(&self) -> serde_json::Result<serde_json::Value> {

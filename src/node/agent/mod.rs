@@ -10,15 +10,17 @@
 //! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]), and makes it a
 //! voter again where it has lost its data ([`rejoin`]). It renews the host's certificates where the
 //! keys of authorities are ([`renewal`]). On hosts of node groups it powers a machine off that is
-//! told to end ([`retire`]). Programs that watch ask [`metrics`].
-//! It never starts, stops or restarts its own unit, which would wait for its own end.
+//! told to end ([`retire`]). It tells the Node its machine ([`machine`]). Programs that watch ask
+//! [`metrics`]. It never starts, stops or restarts its own unit, which would wait for its own end.
 
 mod decide;
 mod etcd;
 mod etcd_care;
 mod etcdctl;
+mod machine;
 mod metrics;
 mod observe;
+mod own_node;
 mod rejoin;
 mod renewal;
 mod retire;
@@ -43,12 +45,13 @@ use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
 use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
 use etcd_care::{Care, EtcdCare};
+use machine::MachineNote;
 use metrics::{Counts, Metrics};
 use renewal::CertificateRenewal;
 use retire::Retirement;
 use status::{FILE, HostState, StatusFile, one_line};
 
-pub(crate) use renewal::{RenewCertificates, renew_now};
+pub(crate) use renewal::{CertificateSource, renew_now};
 pub(crate) use retire::RETIRE;
 pub(crate) use status::{AgentStatus, PastRepair};
 
@@ -56,19 +59,19 @@ pub(crate) use status::{AgentStatus, PastRepair};
 const WATCH: Duration = Duration::from_secs(5);
 
 /// Looks after this host until a signal comes. What it finds and does goes to `out`, a line each.
-/// Its member of etcd is defragmented in the interval, if there is one; `renew` says which of its
-/// certificates are due, where it is to renew them.
+/// Its member of etcd is defragmented in the interval, if there is one; `certificates` renews those
+/// of the host, where it is to renew them.
 ///
 /// # Errors
 /// That its status cannot be written, or `out`.
 pub(crate) fn run(
     defragment_every: Option<Duration>,
-    renew: Option<RenewCertificates>,
+    certificates: Option<Box<dyn CertificateSource>>,
     out: &mut dyn Write,
 ) -> Result<()> {
     let (start, path) = (Instant::now(), Path::new(FILE));
     let interval = defragment_every.and_then(|every| SignedDuration::try_from(every).ok());
-    let mut host = ThisHost::new(interval, renew);
+    let mut host = ThisHost::new(interval, certificates);
     let mut agent = Agent { status: AgentStatus::read_or_default(path), ..Agent::over(&mut host, out) };
     let (mut file, metrics) = (StatusFile::new(path), Metrics::serve());
     let mut round = || -> Result<()> {
@@ -97,6 +100,12 @@ trait Host {
     /// Renews those of its certificates that are due, after a look that found nothing else; which
     /// these were, and nothing where it is not looked.
     fn renew_certificates(&mut self) -> Option<Result<Vec<String>>>;
+    /// Gives kubelet another client certificate where its own has ended; whether it got one.
+    fn revive_kubelet(&mut self) -> Result<bool>;
+    /// Whether the API is asked for a certificate.
+    fn awaits_certificate(&self) -> bool;
+    /// Tells its Node which machine it is, where that lacks it; what was written.
+    fn note_machine(&mut self) -> Result<Option<String>>;
     /// A round of care for its member of etcd, after a look that found nothing else.
     fn care_for_etcd(&mut self, clock: Timestamp) -> Care;
     /// Whether its member of etcd has lost its data, and does not vote again yet.
@@ -120,18 +129,20 @@ struct ThisHost {
     node_config: Option<NodeConfig>,
     /// Its member of etcd, while the last look found data of it.
     member: Option<OwnMember>,
+    machine: MachineNote,
     retirement: Retirement,
 }
 
 impl ThisHost {
-    fn new(defragment_every: Option<SignedDuration>, renew: Option<RenewCertificates>) -> Self {
+    fn new(defragment_every: Option<SignedDuration>, certificates: Option<Box<dyn CertificateSource>>) -> Self {
         Self {
             digests: Digests::default(),
             etcd: EtcdCare::new(defragment_every),
-            renewal: renew.map(CertificateRenewal::new),
+            renewal: certificates.map(CertificateRenewal::new),
             turn: None,
             node_config: None,
             member: None,
+            machine: MachineNote::default(),
             retirement: Retirement::default(),
         }
     }
@@ -159,6 +170,20 @@ impl Host for ThisHost {
     fn renew_certificates(&mut self) -> Option<Result<Vec<String>>> {
         let _inside = failpoint::within(format_args!("agent"));
         self.renewal.as_mut()?.round(self.node_config.as_ref()?)
+    }
+
+    fn revive_kubelet(&mut self) -> Result<bool> {
+        let _inside = failpoint::within(format_args!("agent"));
+        let (Some(renewal), Some(node_config)) = (&mut self.renewal, &self.node_config) else { return Ok(false) };
+        renewal.revive_kubelet(node_config)
+    }
+
+    fn awaits_certificate(&self) -> bool {
+        self.renewal.as_ref().is_some_and(CertificateRenewal::is_waiting)
+    }
+
+    fn note_machine(&mut self) -> Result<Option<String>> {
+        self.node_config.as_ref().map_or(Ok(None), |node_config| self.machine.write(node_config))
     }
 
     fn care_for_etcd(&mut self, clock: Timestamp) -> Care {
@@ -201,8 +226,12 @@ struct Agent<'a> {
     attempts: Attempts,
     /// How many rounds in a row something was on its way that needs the next look soon.
     going: u32,
+    /// How many rounds in a row the API was asked for a certificate.
+    waiting: u32,
     /// Why certificates that are due were not renewed.
     unrenewed: Option<String>,
+    /// Why kubelet has no client certificate that is valid.
+    unrevived: Option<String>,
     counts: Counts,
     out: &'a mut dyn Write,
 }
@@ -211,7 +240,7 @@ impl<'a> Agent<'a> {
     /// One that knows nothing of this host yet.
     fn over(host: &'a mut dyn Host, out: &'a mut dyn Write) -> Self {
         let (status, attempts, counts) = (AgentStatus::default(), Attempts::default(), Counts::default());
-        Self { host, status, attempts, going: 0, unrenewed: None, counts, out }
+        Self { host, status, attempts, going: 0, waiting: 0, unrenewed: None, unrevived: None, counts, out }
     }
 
     /// One look and at most one repair; `now` is counted from the agent's start.
@@ -231,6 +260,11 @@ impl<'a> Agent<'a> {
         match decide(seen, &mut self.attempts, now) {
             HostAction::Stay(HostState::AsDeclared, None) => {
                 self.renew_certificates()?;
+                self.revive_kubelet()?;
+                // The API server may be away: the next look asks again.
+                if let Ok(Some(noted)) = self.host.note_machine() {
+                    self.tell(&noted)?;
+                }
                 self.care_for_etcd(clock)
             }
             HostAction::Stay(state, problem) => {
@@ -238,12 +272,19 @@ impl<'a> Agent<'a> {
                 self.stay(state, problem)
             }
             HostAction::Postpone(losses) => {
+                self.revive_kubelet()?;
                 self.postpone(losses)?;
                 // What else is lost here may be lost because etcd is.
                 if self.host.is_rejoining() { self.care_for_etcd(clock) } else { Ok(()) }
             }
             HostAction::Repair(losses) => {
                 self.going = u32::from(self.host.is_rejoining());
+                self.revive_kubelet()?;
+                if self.host.awaits_certificate() && self.waiting < PATIENT {
+                    // A kubelet whose certificate has ended does not stay up: to wait for that
+                    // would take longer than the answer.
+                    return self.stay(HostState::Unrepaired, Some("the API is asked for a certificate".to_owned()));
+                }
                 self.repair(losses, now, clock)
             }
         }
@@ -251,8 +292,9 @@ impl<'a> Agent<'a> {
 
     /// Until the next look: a minute, or less where something is on its way or etcd loses its data.
     fn wait(&mut self) -> Result<()> {
-        if self.going > 0 {
-            return signals::sleep(pause_while_going(self.going));
+        self.waiting = if self.host.awaits_certificate() { self.waiting.saturating_add(1) } else { 0 };
+        if self.going > 0 || self.waiting > 0 {
+            return signals::sleep(pause_while_going(self.going.max(self.waiting)));
         }
         let until = Instant::now() + pause_after(RandomState::new().hash_one(()));
         loop {
@@ -301,7 +343,7 @@ impl<'a> Agent<'a> {
             }
             Care::Problem(why) | Care::Going(why) => Some(one_line(&why)),
         };
-        match (problem, self.unrenewed.clone()) {
+        match (problem, self.unrevived.clone().or_else(|| self.unrenewed.clone())) {
             (None, None) => self.stay(HostState::AsDeclared, None),
             (None, Some(why)) => self.stay(HostState::Unrepaired, Some(why)),
             (Some(problem), _) => self.stay(HostState::EtcdUnwell, Some(problem)),
@@ -318,6 +360,22 @@ impl<'a> Agent<'a> {
             Some(Err(error)) => {
                 signals::check()?;
                 self.unrenewed = Some(one_line(&format!("certificates are not renewed: {}", error.message())));
+                Ok(())
+            }
+        }
+    }
+
+    fn revive_kubelet(&mut self) -> Result<()> {
+        match self.host.revive_kubelet() {
+            Ok(revived) => {
+                self.unrevived = None;
+                let told = "kubelet got another client certificate: its own had ended";
+                if revived { self.tell(told) } else { Ok(()) }
+            }
+            Err(error) => {
+                signals::check()?;
+                let why = format!("kubelet's client certificate has ended and is not renewed: {}", error.message());
+                self.unrevived = Some(one_line(&why));
                 Ok(())
             }
         }
@@ -395,168 +453,4 @@ impl<'a> Agent<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-    use super::*;
-
-    /// A host of these losses whose repairs end so; it notes what is done to it.
-    #[derive(Default)]
-    struct FakeHost {
-        seen: Vec<Result<Observation>>,
-        repaired: Vec<Result<()>>,
-        cared: Vec<Care>,
-        renewed: Vec<Result<Vec<String>>>,
-        powered_off: Vec<Result<bool>>,
-        done: Vec<&'static str>,
-    }
-
-    impl Host for FakeHost {
-        fn observe(&mut self) -> Result<Observation> {
-            self.done.push("observe");
-            self.seen.remove(0)
-        }
-
-        fn repair(&mut self) -> Result<()> {
-            self.done.push("repair");
-            self.repaired.remove(0)
-        }
-
-        fn renew_certificates(&mut self) -> Option<Result<Vec<String>>> {
-            if self.renewed.is_empty() { None } else { Some(self.renewed.remove(0)) }
-        }
-
-        fn care_for_etcd(&mut self, _clock: Timestamp) -> Care {
-            if self.cared.is_empty() { Care::Well } else { self.cared.remove(0) }
-        }
-
-        fn is_rejoining(&self) -> bool {
-            matches!(self.cared.first(), Some(Care::Going(_)))
-        }
-
-        fn has_lost_data(&self) -> bool {
-            false
-        }
-
-        fn is_to_end(&mut self) -> bool {
-            !self.powered_off.is_empty()
-        }
-
-        fn power_off(&mut self) -> Result<bool> {
-            self.done.push("power off");
-            self.powered_off.remove(0)
-        }
-
-        fn release(&mut self) {
-            self.done.push("release");
-        }
-    }
-
-    fn lost(what: &str) -> Observation {
-        Observation::Losses(vec![what.to_owned()])
-    }
-
-    /// The status after each look, a minute apart, and what was told.
-    fn run_over(mut host: FakeHost) -> (Vec<AgentStatus>, String, Vec<&'static str>) {
-        let (looks, mut out) = (host.seen.len(), Vec::new());
-        let mut agent = Agent::over(&mut host, &mut out);
-        let look = |look: usize| {
-            let minutes = u64::try_from(look).unwrap();
-            let clock = Timestamp::from_second(i64::try_from(minutes).unwrap() * 60).unwrap();
-            agent.look_after(Duration::from_mins(minutes), clock).unwrap();
-            agent.status.clone()
-        };
-        let statuses = (0..looks).map(look).collect();
-        (statuses, String::from_utf8(out).unwrap(), host.done)
-    }
-
-    #[test]
-    fn a_loss_is_repaired_once_and_nothing_is_said_of_a_host_that_stays_as_it_is() {
-        let well = || Ok(Observation::Losses(Vec::new()));
-        let seen = vec![well(), well(), Ok(lost("file /etc/a is missing")), well(), well()];
-        let (statuses, told, done) = run_over(FakeHost { seen, repaired: vec![Ok(())], ..FakeHost::default() });
-        assert_eq!(statuses[0], statuses[1]);
-        assert_eq!(statuses[2], statuses[4]);
-        assert_eq!(statuses[2].repairs[0].losses, ["file /etc/a is missing"]);
-        assert_eq!(told, "as its node config says\nfound: file /etc/a is missing\nrepaired\n");
-        assert_eq!(done.iter().filter(|done| **done == "repair").count(), 1);
-    }
-
-    #[test]
-    fn a_machine_that_is_told_to_end_is_powered_off_as_soon_as_nothing_works_on_it() {
-        let failed = Err(Error::transient("systemctl failed"));
-        let mut host = FakeHost { powered_off: vec![Ok(false), failed, Ok(true)], ..FakeHost::default() };
-        let mut out = Vec::new();
-        let mut agent = Agent::over(&mut host, &mut out);
-        while agent.host.is_to_end() {
-            agent.retire().unwrap();
-        }
-        assert_eq!(host.done, ["power off"; 3]);
-        let told = String::from_utf8(out).unwrap();
-        let lines: Vec<&str> = told.lines().filter(|line| !line.starts_with("its Node says")).collect();
-        assert_eq!(
-            lines,
-            ["not yet: turnup works on it", "it cannot be powered off: systemctl failed", "powering off"]
-        );
-    }
-
-    #[test]
-    fn the_lock_is_released_after_every_look_whatever_came_of_it() {
-        let failed = || Error::permanent("ca.key was not sent");
-        let seen = vec![Ok(Observation::Busy), Err(failed()), Ok(lost("file /etc/ca.key is missing"))];
-        let (statuses, told, done) = run_over(FakeHost { seen, repaired: vec![Err(failed())], ..FakeHost::default() });
-        assert_eq!(done, ["observe", "release", "observe", "release", "observe", "repair", "release"]);
-        let last = &statuses[2];
-        assert_eq!((last.state, last.repairs.len()), (HostState::Unrepaired, 0));
-        assert_eq!(last.problems, ["file /etc/ca.key is missing", "a repair failed: ca.key was not sent"]);
-        assert!(told.contains("the host cannot be looked at: ca.key was not sent\n"), "{told}");
-    }
-
-    #[test]
-    fn what_is_wrong_with_etcd_is_named_until_it_is_not_and_its_repair_is_remembered() {
-        let seen = (0..4).map(|_| Ok(Observation::Losses(Vec::new()))).collect();
-        let (full, freed) = ("etcd is full".to_owned(), "etcd was full".to_owned());
-        let cared = vec![Care::Problem(full.clone()), Care::Problem(full.clone()), Care::Repaired(freed.clone())];
-        let (statuses, told, _) = run_over(FakeHost { seen, cared, ..FakeHost::default() });
-        assert_eq!((statuses[1].state, &statuses[1].problems), (HostState::EtcdUnwell, &vec![full]));
-        assert_eq!((statuses[2].state, &statuses[2].repairs[0].losses), (HostState::AsDeclared, &vec![freed]));
-        assert_eq!(statuses[2], statuses[3]);
-        assert_eq!(told.matches("etcd is full").count(), 1, "{told}");
-    }
-
-    #[test]
-    fn certificates_that_cannot_be_renewed_are_named_until_they_are() {
-        let seen = (0..4).map(|_| Ok(Observation::Losses(Vec::new()))).collect();
-        let path = "/etc/kubernetes/etcd/server.crt".to_owned();
-        let failed = Err(Error::permanent("the key of /a.crt is another one's"));
-        let renewed = vec![Ok(Vec::new()), failed, Ok(vec![path])];
-        let (statuses, told, _) = run_over(FakeHost { seen, renewed, ..FakeHost::default() });
-        assert_eq!(statuses[0].state, HostState::AsDeclared);
-        let why = "certificates are not renewed: the key of /a.crt is another one's";
-        assert_eq!((statuses[1].state, &statuses[1].problems[..]), (HostState::Unrepaired, &[why.to_owned()][..]));
-        assert_eq!((statuses[2].state, &statuses[2]), (HostState::AsDeclared, &statuses[3]));
-        assert!(told.contains("renewed the certificate /etc/kubernetes/etcd/server.crt\n"), "{told}");
-    }
-
-    #[test]
-    fn what_does_not_last_is_named() {
-        let seen = (0..3).map(|_| Ok(lost("kernel setting a.b is not as it should be"))).collect();
-        let (statuses, told, done) = run_over(FakeHost { seen, repaired: vec![Ok(()), Ok(())], ..FakeHost::default() });
-        assert_eq!(done.iter().filter(|done| **done == "repair").count(), 2);
-        assert_eq!(statuses[1].state, HostState::AsDeclared);
-        assert_eq!(statuses[2].state, HostState::Unrepaired);
-        assert!(statuses[2].problems[1].contains("lost again"), "{:?}", statuses[2].problems);
-        assert_eq!(told.matches("lost again").count(), 1, "{told}");
-    }
-
-    #[test]
-    fn a_run_of_the_operator_does_not_hide_what_was_wrong_before() {
-        let seen = vec![Ok(Observation::Unfinished), Ok(Observation::Busy)];
-        let (statuses, ..) = run_over(FakeHost { seen, ..FakeHost::default() });
-        assert_eq!(statuses[1].state, HostState::Unfinished);
-        let seen = vec![Ok(Observation::Busy), Ok(Observation::DiskMissing("/var/lib/etcd".into()))];
-        let (statuses, ..) = run_over(FakeHost { seen, ..FakeHost::default() });
-        assert_eq!(statuses[0].state, HostState::Busy);
-        assert_eq!(statuses[1].problems, ["/var/lib/etcd is not mounted"]);
-    }
-}
+mod tests;

@@ -3,34 +3,26 @@
 //! powers it off. What makes the group's machines makes the next one.
 //!
 //! The annotation has the id of the boot: the next machine of the same name has another one, and so
-//! has this one after a restart. A Node that takes pods is never retired. The agent asks with the
-//! credential of its kubelet, which may read this one Node, and the API server answers from its
-//! cache.
+//! has this one after a restart. A Node that takes pods is never retired.
 
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::error::{Context as _, Error, Result};
+use crate::error::Result;
 use crate::failpoint;
-use crate::input;
 use crate::inventory::Role;
 
-use super::super::facts::CLIENT_CERTIFICATE;
-use super::super::layout;
 use super::super::node_config::NodeConfig;
-use super::super::{boot_config, systemd, tls, up};
+use super::super::{boot_config, systemd, up};
+use super::own_node::OwnNode;
 
 /// The annotation: the id of the boot that is to end.
 pub(crate) const RETIRE: &str = "turnup.dev/retire";
 /// Between two questions. With 1,000 hosts the API servers answer 50 such questions a second, each
 /// over a connection that stays open.
 const INTERVAL: Duration = Duration::from_secs(20);
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(5);
-/// Bytes of a Node; one with many images has some 20 kB.
-const LONGEST: u64 = 1 << 20;
 /// What tells this boot from every other one of any machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -38,13 +30,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 #[derive(Default)]
 pub(super) struct Retirement {
     asked: Option<Instant>,
-    client: Option<Client>,
-}
-
-/// The way to the API server, as long as the certificate is the same.
-struct Client {
-    agent: ureq::Agent,
-    certificate_of: SystemTime,
+    api: OwnNode,
 }
 
 impl Retirement {
@@ -55,57 +41,15 @@ impl Retirement {
             return false;
         }
         self.asked = Some(Instant::now());
-        self.ask().unwrap_or_else(|_| {
-            self.client = None;
-            false
-        })
+        self.ask().unwrap_or_default()
     }
 
     fn ask(&mut self) -> Result<bool> {
         let applied = NodeConfig::read_applied()?.filter(|applied| applied.role == Role::Worker);
         let Some(node_config) = applied.filter(|_| Path::new(boot_config::FILE).exists()) else { return Ok(false) };
-        let kubeconfig = input::read_text(Path::new(layout::KUBELET_KUBECONFIG), input::KEYS)?;
-        let kubeconfig: Value = serde_saphyr::from_str(&kubeconfig).unwrap_or_default();
-        let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default();
-        let client = self.client(Path::new(CLIENT_CERTIFICATE))?;
-        let node = read_node(&client.agent, server, &node_config.node)?;
+        let node = self.api.read(&node_config.node)?;
         Ok(is_retired(&node, fs_err::read_to_string(BOOT_ID)?.trim()))
     }
-
-    /// kubelet renews its certificate, by another file in the place of the old one.
-    fn client(&mut self, certificate: &Path) -> Result<&Client> {
-        let certificate_of = fs_err::metadata(certificate)?.modified().context("the time of a certificate")?;
-        let known = self.client.take().filter(|client| client.certificate_of == certificate_of);
-        let client = match known {
-            Some(client) => client,
-            None => Client { agent: connect(certificate, Path::new(layout::CA))?, certificate_of },
-        };
-        Ok(self.client.insert(client))
-    }
-}
-
-fn connect(certificate: &Path, authority: &Path) -> Result<ureq::Agent> {
-    let config = ureq::Agent::config_builder()
-        .tls_config(tls::connect(authority, certificate, certificate)?)
-        .timeout_global(Some(ANSWER))
-        .max_idle_age(INTERVAL * 2)
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .proxy(None);
-    Ok(config.build().into())
-}
-
-/// As the API server has it in its cache: nothing is asked of etcd.
-fn read_node(agent: &ureq::Agent, server: &str, name: &str) -> Result<Value> {
-    let away = |why: &dyn std::fmt::Display| Error::transient(format!("{server} does not tell of its Node: {why}"));
-    let url = format!("{server}/api/v1/nodes/{name}?resourceVersion=0");
-    let mut answer = agent.get(&url).call().map_err(|error| away(&error))?;
-    let status = answer.status();
-    let text = answer.body_mut().with_config().limit(LONGEST).read_to_string().map_err(|error| away(&error))?;
-    if !status.is_success() {
-        return Err(away(&status));
-    }
-    serde_json::from_str(&text).map_err(|error| away(&error))
 }
 
 /// Whether this Node, of a machine with this boot, is to end.

@@ -8,6 +8,7 @@ locals {
   node_profile             = local.makes_node_role ? aws_iam_instance_profile.node[0].name : local.aws.node_instance_profile
   account                  = data.aws_caller_identity.current.account_id
   ec2                      = "arn:${local.partition}:ec2:${local.aws.region}:${local.account}"
+  balancing                = "arn:${local.partition}:elasticloadbalancing:${local.aws.region}:${local.account}"
   boundary                 = local.aws.permissions_boundary == "" ? null : local.aws.permissions_boundary
 
   assumed_by_machines = jsonencode({
@@ -17,7 +18,8 @@ locals {
 
   control_plane_statements = concat(
     [
-      # Where its etcd volume is, and which names of devices the machine has left. EC2 knows no narrower right to look than a region.
+      # Where its etcd volume is, and which names of devices the machine has left; which machine asks to join, where workers do so by their
+      # role. EC2 knows no narrower right to look than a region.
       {
         Sid       = "Look"
         Effect    = "Allow"
@@ -63,6 +65,83 @@ locals {
         Condition = { StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
       },
     ] : statement if var.cluster.etcd.volume.kms_key != ""],
+    # The cloud controller manager looks at machines, networks and load balancers: for that there is no narrower right than a region. …
+    [for statement in [
+      {
+        Sid    = "CloudLook"
+        Effect = "Allow"
+        Action = [
+          "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTopology", "ec2:DescribeRouteTables", "ec2:DescribeSecurityGroups",
+          "ec2:DescribeSubnets", "ec2:DescribeVpcs", "elasticloadbalancing:DescribeListeners",
+          "elasticloadbalancing:DescribeLoadBalancerAttributes", "elasticloadbalancing:DescribeLoadBalancerPolicies",
+          "elasticloadbalancing:DescribeLoadBalancers", "elasticloadbalancing:DescribeTags",
+          "elasticloadbalancing:DescribeTargetGroupAttributes", "elasticloadbalancing:DescribeTargetGroups",
+          "elasticloadbalancing:DescribeTargetHealth",
+        ]
+        Resource  = "*"
+        Condition = { StringEquals = { "aws:RequestedRegion" = local.aws.region } }
+      },
+      # … It makes load balancers and their security groups with the tag of this cluster, …
+      {
+        Sid       = "CloudMake"
+        Effect    = "Allow"
+        Action    = ["ec2:CreateSecurityGroup", "elasticloadbalancing:CreateLoadBalancer", "elasticloadbalancing:CreateTargetGroup"]
+        Resource  = ["${local.ec2}:security-group/*", "${local.balancing}:loadbalancer/*", "${local.balancing}:targetgroup/*"]
+        Condition = { StringEquals = { "aws:RequestTag/kubernetes.io/cluster/${local.name}" = "owned" } }
+      },
+      { Sid = "CloudMakeInNetwork", Effect = "Allow", Action = "ec2:CreateSecurityGroup", Resource = "${local.ec2}:vpc/${local.vpc}" },
+      # … tags what it just makes and nothing else, so that no machine makes itself another one, …
+      {
+        Sid       = "CloudTagGroups"
+        Effect    = "Allow"
+        Action    = "ec2:CreateTags"
+        Resource  = "${local.ec2}:security-group/*"
+        Condition = { StringEquals = { "ec2:CreateAction" = "CreateSecurityGroup" } }
+      },
+      {
+        Sid       = "CloudTagBalancers"
+        Effect    = "Allow"
+        Action    = "elasticloadbalancing:AddTags"
+        Resource  = ["${local.balancing}:loadbalancer/*", "${local.balancing}:targetgroup/*"]
+        Condition = { StringEquals = { "elasticloadbalancing:CreateAction" = ["CreateLoadBalancer", "CreateTargetGroup"] } }
+      },
+      # … and changes what has that tag, workers' security groups included: they let its load balancers in.
+      {
+        Sid       = "CloudGroups"
+        Effect    = "Allow"
+        Action    = ["ec2:AuthorizeSecurityGroupIngress", "ec2:RevokeSecurityGroupIngress", "ec2:DeleteSecurityGroup"]
+        Resource  = "${local.ec2}:security-group/*"
+        Condition = { StringEquals = { "aws:ResourceTag/kubernetes.io/cluster/${local.name}" = "owned" } }
+      },
+      {
+        Sid    = "CloudBalancers"
+        Effect = "Allow"
+        Action = [
+          "elasticloadbalancing:AddTags", "elasticloadbalancing:ApplySecurityGroupsToLoadBalancer",
+          "elasticloadbalancing:AttachLoadBalancerToSubnets", "elasticloadbalancing:ConfigureHealthCheck",
+          "elasticloadbalancing:CreateListener", "elasticloadbalancing:CreateLoadBalancerListeners",
+          "elasticloadbalancing:CreateLoadBalancerPolicy", "elasticloadbalancing:DeleteListener",
+          "elasticloadbalancing:DeleteLoadBalancer", "elasticloadbalancing:DeleteLoadBalancerListeners",
+          "elasticloadbalancing:DeleteTargetGroup", "elasticloadbalancing:DeregisterInstancesFromLoadBalancer",
+          "elasticloadbalancing:DeregisterTargets", "elasticloadbalancing:DetachLoadBalancerFromSubnets",
+          "elasticloadbalancing:ModifyListener", "elasticloadbalancing:ModifyLoadBalancerAttributes",
+          "elasticloadbalancing:ModifyTargetGroup", "elasticloadbalancing:ModifyTargetGroupAttributes",
+          "elasticloadbalancing:RegisterInstancesWithLoadBalancer", "elasticloadbalancing:RegisterTargets",
+          "elasticloadbalancing:SetLoadBalancerPoliciesForBackendServer", "elasticloadbalancing:SetLoadBalancerPoliciesOfListener",
+          "elasticloadbalancing:SetSecurityGroups",
+        ]
+        Resource  = "${local.balancing}:*"
+        Condition = { StringEquals = { "aws:ResourceTag/kubernetes.io/cluster/${local.name}" = "owned" } }
+      },
+      # The first load balancer of an account needs a role of Amazon's own.
+      {
+        Sid       = "CloudBalancersRole"
+        Effect    = "Allow"
+        Action    = "iam:CreateServiceLinkedRole"
+        Resource  = "arn:${local.partition}:iam::${local.account}:role/aws-service-role/elasticloadbalancing.amazonaws.com/AWSServiceRoleForElasticLoadBalancing"
+        Condition = { StringEquals = { "iam:AWSServiceName" = "elasticloadbalancing.amazonaws.com" } }
+      },
+    ] : statement if local.aws.cloud_controller],
     # Keeps its backups in the bucket, and sees nothing else there.
     [for statement in [
       {
@@ -100,7 +179,8 @@ locals {
     ] : statement if local.aws.termination_queue],
   )
 
-  # Workers need nothing of the account but images from its registry. Who they are they read from their own metadata.
+  # Workers need nothing of the account but images from its registry. Who they are they read from their own metadata, and to prove it by their
+  # role (sts:GetCallerIdentity) needs no right.
   node_statements = [
     { Sid = "RegistryLogin", Effect = "Allow", Action = "ecr:GetAuthorizationToken", Resource = "*" },
     {
