@@ -35,6 +35,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod traefik_run_tests;
+#[cfg(test)]
 mod traefik_tests;
 mod wait;
 

@@ -45,6 +45,15 @@ fn find<'o>(of: &'o [(Object, Value)], kind: &str) -> &'o Value {
     of.iter().find(|(object, _)| object.kind == kind).map(|(_, value)| value).unwrap()
 }
 
+/// Where others bring the kinds they may not be there yet.
+#[test]
+fn the_class_of_gateways_comes_with_turnups_kinds_alone() {
+    let has_class = |more: &[(&str, &str)]| kinds(&objects(more)).contains(&"GatewayClass");
+    let (kinds_of_turnup, gateways) = (("phase3.gateway_api", "y"), "phase3.traefik_gateways");
+    assert!(has_class(&[kinds_of_turnup]));
+    assert!(!has_class(&[kinds_of_turnup, (gateways, "n")]) && !has_class(&[(gateways, "y")]));
+}
+
 /// Two pods cannot have the same port of a host: the new one would wait for ever for the old one.
 #[test]
 fn pods_with_ports_of_hosts_leave_before_new_ones_come() {

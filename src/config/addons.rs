@@ -67,7 +67,7 @@ fn check_servers(facts: &Values<'_, '_>) -> Vec<Problem> {
 }
 
 /// Limits of memory, and what the manifests request: the API server refuses a limit below it.
-const LIMITS: [(&str, &str, &str); 6] = [
+const LIMITS: [(&str, &str, &str); 7] = [
     ("phase3.dns_memory_limit", "70Mi", "CoreDNS"),
     ("phase3.cloud_controller_memory_limit", "64Mi", "the cloud controller manager"),
     ("phase3.kube_state_metrics_memory_limit", "64Mi", "kube-state-metrics"),

@@ -98,7 +98,7 @@ fn the_shipped_file_is_complete() {
         for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "agnhost"] {
             assert!(images.contains(&kubernetes(name).as_str()), "{name}: {images:?}");
         }
-        assert_eq!(images.len(), 18);
+        assert_eq!(images.len(), 19);
         let mut digests: Vec<Digest> =
             selection.artifacts.iter().flat_map(|artifact| artifact.pins.iter().map(|pin| pin.sha256)).collect();
         digests.sort();

@@ -25,34 +25,33 @@ const HTTPS: u16 = 30443;
 #[ignore = "builds one more program: make test-addons"]
 fn cluster_traefik_passes_requests_on() {
     let Some(site) = Site::of_cluster("traefik", "10.125.38.0/24", 1) else { return };
-    let class = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "traefik"},
-        "spec": {"controllerName": "traefik.io/gateway-controller"},
-    });
-    fs_err::write(site.dir.join("class.json"), class.to_string()).unwrap();
     site.ok(&["config", "set", "phase3.traefik=y", "phase3.gateway_api=y", "phase3.traefik_arrival=node-ports"]);
-    site.ok(&["config", "set", "phase3.manifests=class.json"]);
     site.ok(&["up"]);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
     assert!(condition(&site, &["gatewayclass", "traefik"], ".status", "Accepted"));
     start_servers(&site);
-    let edge = Edge(site.hosts()["it-worker-0"]["address"].as_str().unwrap().to_owned());
+    let edge = Edge(address(&site, "it-worker-0"), HTTP);
     routes_lead_to_their_services(&site, &edge);
     certificates_are_those_of_secrets(&site, &edge);
     other_namespaces_have_to_grant(&site, &edge);
     ingresses_lead_to_their_services(&site, &edge);
     no_request_is_lost_while_pods_are_replaced(&site, &edge);
+    hosts_have_its_ports(&site);
     what_is_switched_off_is_gone(&site);
     site.ok(&["down", "--yes"]);
 }
 
-/// The address of a node.
-struct Edge(String);
+fn address(site: &Site, host: &str) -> String {
+    site.hosts()[host]["address"].as_str().unwrap().to_owned()
+}
+
+/// The address of a node, and the port for HTTP.
+struct Edge(String, u16);
 
 impl Edge {
     /// Status and body.
     fn try_ask(&self, host: &str, path: &str, header: &str) -> io::Result<(u16, String)> {
-        let address: SocketAddr = format!("{}:{HTTP}", self.0).parse().map_err(io::Error::other)?;
+        let address: SocketAddr = format!("{}:{}", self.0, self.1).parse().map_err(io::Error::other)?;
         let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{header}\r\n")?;
@@ -154,6 +153,19 @@ fn routes_lead_to_their_services(site: &Site, edge: &Edge) {
     }
     apply(site, "changed", &[route("shop", "shop.example.com", &rules("new"))]);
     edge.becomes("shop.example.com", "/hostname", "", "new-");
+    weights_are_kept(site, edge);
+}
+
+/// Each pod of Traefik keeps them for itself.
+fn weights_are_kept(site: &Site, edge: &Edge) {
+    let backend = |name: &str, weight: u8| json!({"name": name, "port": 80, "weight": weight});
+    let rules = json!([{"backendRefs": [backend("old", 1), backend("new", 3)]}]);
+    apply(site, "weights", &[route("both", "both.example.com", &rules)]);
+    edge.becomes("both.example.com", "/hostname", "", "old-");
+    let answers: Vec<_> = (0..80).map(|_| edge.try_ask("both.example.com", "/hostname", "").unwrap()).collect();
+    assert!(answers.iter().all(|(status, _)| *status == 200), "{answers:?}");
+    let new = answers.iter().filter(|(_, body)| body.contains("new-")).count();
+    assert!((56..=64).contains(&new), "{new} of 80, three quarters of them");
 }
 
 fn make_certificate(site: &Site) {
@@ -216,7 +228,7 @@ fn ingresses_lead_to_their_services(site: &Site, edge: &Edge) {
 fn no_request_is_lost_while_pods_are_replaced(site: &Site, edge: &Edge) {
     let is_over = Arc::new(AtomicBool::new(false));
     let asking = std::thread::spawn({
-        let (is_over, edge) = (Arc::clone(&is_over), Edge(edge.0.clone()));
+        let (is_over, edge) = (Arc::clone(&is_over), Edge(edge.0.clone(), HTTP));
         move || {
             let (mut requests, mut failed) = (0, Vec::new());
             while !is_over.load(Ordering::SeqCst) {
@@ -245,12 +257,43 @@ fn no_request_is_lost_while_pods_are_replaced(site: &Site, edge: &Edge) {
     assert!(failed.is_empty(), "{} of {requests}: {failed:?}", failed.len());
 }
 
+/// Instead of a Service: the pods of a change have to go before the new ones come.
+fn hosts_have_its_ports(site: &Site) {
+    site.ok(&["config", "set", "phase3.traefik_arrival=host-ports"]);
+    site.ok(&["up"]);
+    assert_eq!(left(site, "services", "traefik"), [""; 0]);
+    for host in ["it-control-plane-0", "it-worker-0"] {
+        Edge(address(site, host), 80).becomes("shop.example.com", "/hostname", "", "new-");
+    }
+    assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+}
+
+/// The objects of these kinds with a word in their names.
+fn left(site: &Site, kinds: &str, word: &str) -> Vec<String> {
+    let names = site.kubectl(&["get", kinds, "--all-namespaces", "--output=name"]);
+    names.lines().filter(|name| name.contains(word)).map(str::to_owned).collect()
+}
+
 fn what_is_switched_off_is_gone(site: &Site) {
     site.ok(&["config", "unset", "phase3.traefik", "phase3.traefik_arrival"]);
     site.ok(&["up"]);
     let kinds = "deployments,services,endpointslices,serviceaccounts,clusterroles,clusterrolebindings,ingressclasses,\
         poddisruptionbudgets";
-    let left = site.kubectl(&["get", kinds, "--all-namespaces", "--output=name"]);
-    assert_eq!(left.lines().filter(|name| name.contains("traefik")).collect::<Vec<_>>(), [""; 0], "{left}");
+    assert_eq!(left(site, &format!("{kinds},gatewayclasses"), "traefik"), [""; 0]);
+    assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+
+    // Both at once: the class, which turnup has made, goes with its kind; what users made is kept.
+    site.ok(&["config", "set", "phase3.traefik=y", "phase3.traefik_arrival=node-ports"]);
+    site.ok(&["up"]);
+    site.ok(&["config", "unset", "phase3.traefik", "phase3.traefik_arrival", "phase3.gateway_api"]);
+    let refused = site.fails(4, &["up"]);
+    let said = refused.out + &refused.err;
+    assert!(said.contains("Gateway default/front") && !said.contains("GatewayClass traefik"), "{said}");
+    let of_users = "gateways.gateway.networking.k8s.io,httproutes.gateway.networking.k8s.io,\
+        referencegrants.gateway.networking.k8s.io";
+    site.kubectl(&["delete", of_users, "--all", "--all-namespaces"]);
+    site.ok(&["up"]);
+    assert_eq!(left(site, kinds, "traefik"), [""; 0]);
+    assert_eq!(left(site, "customresourcedefinitions,configmaps", "gateway"), [""; 0]);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
 }

@@ -155,6 +155,7 @@ mod report_events;
 mod report_logs;
 #[cfg(feature = "test-fakes")]
 mod restore_cli;
+mod settings_elsewhere;
 mod settings_flipped;
 mod settings_places;
 #[cfg(feature = "test-fakes")]

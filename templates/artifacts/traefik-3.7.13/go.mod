@@ -415,16 +415,19 @@ require (
 	software.sslmate.com/src/go-pkcs12 v0.7.3 // indirect
 )
 
-// Dynamic config extension.
-
-// The proxy serves neither Traefik's module for fields of other editions nor several of the DNS services' modules that its
-// client for ACME links: modules of ours stand in for both. Of the fork of go-http-auth it serves only a revision that is
-// older than Traefik's own (v0.4.1-0.20260804094822-b975dcaa8c48): the middlewares BasicAuth and DigestAuth alone use it,
-// and no provider that turnup switches on can ask for them.
 replace (
+	// Traefik's module for fields of other editions, which is never released. In ./ext there are none, as in Traefik's own
+	// edition: nothing is lost.
 	github.com/traefik/traefik/dynamic/ext => ./ext
+	// The client of ACME, which links the modules of some 180 DNS services; the module proxy does not serve several of them.
+	// ./noacme refuses to be made. Lost: certificate resolvers, so certificates of ACME servers by whatever challenge.
+	// Certificates of Secrets are another part of Traefik.
 	github.com/go-acme/lego/v5 => ./noacme
+	// Traefik's own fork. It pins a newer revision of it (v0.4.1-0.20260804094822-b975dcaa8c48), which the module proxy does
+	// not serve; this one is the newest that it does. The middlewares BasicAuth and DigestAuth alone use it. Lost: what was
+	// corrected in it since. None of the providers that turnup switches on can ask for those middlewares.
 	github.com/abbot/go-http-auth => github.com/containous/go-http-auth v0.4.1-0.20200324110947-a37a7636d23e
+	// Traefik's own fork, in the revision that Traefik pins: nothing is lost.
 	github.com/gorilla/mux => github.com/containous/mux v0.0.0-20250523120546-41b6ec3aed59
 )
 
