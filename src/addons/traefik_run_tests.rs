@@ -87,7 +87,8 @@ fn own_address() -> IpAddr {
     socket.local_addr().unwrap().ip()
 }
 
-/// A server that says its name, or at `/request` what it was asked, and the Service that leads to it.
+/// A server that says its name, or at `/request` what it was asked; and the Service that leads to
+/// it.
 fn server(name: &'static str, namespace: &str) -> [Value; 2] {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
