@@ -93,6 +93,7 @@ test-backup: ## Backups of etcd, stores for them, and the way back to one by han
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_backup
 test-heal: ## Lost members, hosts, machines and disks of the control plane, and what comes back by itself, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --include-ignored --test-threads=1 cluster_disk cluster_dns cluster_gates cluster_members cluster_ha cluster_heal cluster_machines cluster_names cluster_quota cluster_replaced
+	cargo test --locked --all-features --lib -- --ignored --nocapture rejoin_
 test-restore: ## The majority of etcd lost, all of it, and back on purpose, with kills, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_restore
 test-addons: ## Addons that are off by default, on real hosts; needs root

@@ -12,7 +12,7 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::Host;
 use crate::inventory::{Endpoint, HEALTH_PORT};
 use crate::node::dns::{EXTERNAL, INTERNAL};
-use crate::node::etcd_restore::MEMBER;
+use crate::node::etcd_data::LOG;
 use crate::node::layout;
 use crate::node::node_config::{Content, Directory, File, User};
 
@@ -108,7 +108,8 @@ impl ControlPlane<'_> {
             .set("initial-cluster", self.member.first.join(","))
             .set("initial-cluster-token", format!("turnup-{}", self.settings().name))
             .set_all([
-                ("initial-cluster-state", self.member.cluster_state()),
+                // Its data are there before it starts (`node::etcd_first_start`).
+                ("initial-cluster-state", "existing"),
                 ("listen-metrics-urls", "http://127.0.0.1:2381"),
                 ("client-cert-auth", "true"),
                 ("peer-client-cert-auth", "true"),
@@ -127,7 +128,7 @@ impl ControlPlane<'_> {
             .set_if(self.settings().tls13, "tls-min-version", "TLS1.3");
         let probe = ("HTTP", 2381, "/livez");
         let pod = self.static_pod(&ETCD, flags, files, &[dir], probe)?;
-        Ok(StaticPod { required: Some((format!("{dir}/data/{MEMBER}"), "/member")), ..pod })
+        Ok(StaticPod { required: Some(format!("{dir}/data/{LOG}")), ..pod })
     }
 
     fn apiserver(&self, files: &[File]) -> Result<StaticPod> {

@@ -13,6 +13,7 @@ use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Error, Result};
 use crate::inventory::{Host, Inventory};
+use crate::node::etcd_first_start::EtcdStart;
 use crate::state::Store;
 use crate::unknown;
 
@@ -100,11 +101,15 @@ impl Member {
         peer_url(self.address)
     }
 
-    /// Whether it may start without data. At any other time it would be taken for the member that
-    /// it was, without what that has promised: etcd could lose writes, and several such members
-    /// would form another cluster.
-    pub(super) const fn may_found(&self) -> bool {
-        matches!(self.start, MemberStart::New | MemberStart::Joining)
+    /// How it starts for the first time; none once it has. A member that starts again without data
+    /// would be taken for the one that it was, without what that has promised: etcd could lose
+    /// writes, and several such members would form another cluster.
+    pub(super) const fn first_start(&self) -> Option<EtcdStart> {
+        match self.start {
+            MemberStart::New => Some(EtcdStart::Founding),
+            MemberStart::Joining => Some(EtcdStart::Joining),
+            MemberStart::Founded | MemberStart::Joined => None,
+        }
     }
 
     /// It has data from here on.
@@ -113,19 +118,6 @@ impl Member {
             MemberStart::New | MemberStart::Founded => MemberStart::Founded,
             MemberStart::Joining | MemberStart::Joined => MemberStart::Joined,
         };
-    }
-
-    /// All that its first start depends on.
-    pub(super) fn first_start(&self) -> String {
-        format!("{} {}", self.cluster_state(), self.first.join(","))
-    }
-
-    /// etcd's word for how it starts.
-    pub(super) const fn cluster_state(&self) -> &'static str {
-        match self.start {
-            MemberStart::New | MemberStart::Founded => "new",
-            MemberStart::Joining | MemberStart::Joined => "existing",
-        }
     }
 }
 
@@ -172,6 +164,7 @@ impl Members {
         let mut members = Self::all_at_once(inventory);
         if !with_data.is_empty() {
             members.all.retain(|member| with_data.contains(&member.name.as_str()));
+            members.all.iter_mut().for_each(Member::settle);
             members.stage = FoundingStage::Established;
         }
         members
@@ -338,7 +331,7 @@ mod tests {
         let (planned, left) = plan(members(&THREE), &THREE[..1], &[]).unwrap();
         assert_eq!((planned.all.len(), left.len()), (1, 0));
         assert_eq!(planned.all[0].first, ["a=https://10.0.0.1:2380"]);
-        assert_eq!(planned.all[0].cluster_state(), "new");
+        assert_eq!(planned.all[0].first_start(), Some(EtcdStart::Founding));
     }
 
     #[test]
@@ -359,8 +352,8 @@ mod tests {
         let inventory = inventory_of(&THREE);
         assert_eq!(Members::recover(&inventory, &[]), members(&THREE));
         let (next, left) = Members::recover(&inventory, &["a"]).plan(&inventory, &|_| Ok(false)).unwrap();
-        let told: Vec<_> = next.all.iter().map(Member::cluster_state).collect();
-        assert_eq!((told, left.len()), (vec!["new", "existing", "existing"], 0));
+        let told: Vec<_> = next.all.iter().map(Member::first_start).collect();
+        assert_eq!((told, left.len()), (vec![None, Some(EtcdStart::Joining), Some(EtcdStart::Joining)], 0));
     }
 
     #[test]
@@ -406,13 +399,17 @@ mod tests {
         let hosts = [("a", "10.0.0.9", "2"), ("b", "10.0.0.2", "2"), ("d", "10.0.0.4", "1")];
         let (next, left) = plan(founded.clone(), &hosts, &["a"]).unwrap();
         assert_eq!(left.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
-        let told: Vec<_> = next.all.iter().map(|member| (member.cluster_state(), member.first.join(","))).collect();
+        let told: Vec<_> = next.all.iter().map(|member| (member.first_start(), member.first.join(","))).collect();
         let first = "a=https://10.0.0.1:2380,b=https://10.0.0.2:2380,c=https://10.0.0.3:2380";
         let joined = "a=https://10.0.0.9:2380,b=https://10.0.0.2:2380";
-        assert_eq!(told[0], ("new", first.to_owned()), "what it was told at its first start stays");
+        assert_eq!(told[0], (Some(EtcdStart::Founding), first.to_owned()), "what it was told at its first start stays");
         assert_eq!(next.all[0].peer_url(), "https://10.0.0.9:2380");
-        assert_eq!(told[1], ("existing", joined.to_owned()), "a machine without data joins like a stranger");
-        assert_eq!(told[2], ("existing", format!("{joined},d=https://10.0.0.4:2380")));
+        assert_eq!(
+            told[1],
+            (Some(EtcdStart::Joining), joined.to_owned()),
+            "a machine without data joins like a stranger"
+        );
+        assert_eq!(told[2], (Some(EtcdStart::Joining), format!("{joined},d=https://10.0.0.4:2380")));
         let (same, left) = plan(next.clone(), &hosts, &[]).unwrap();
         assert_eq!((same, left.len()), (next, 0), "a second plan is the first");
     }

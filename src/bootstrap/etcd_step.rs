@@ -11,6 +11,8 @@ use crate::change::{Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::Host;
+use crate::node::etcd_data::LOG;
+use crate::node::etcd_first_start::EtcdStart;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
 
@@ -121,7 +123,13 @@ fn has_data(connection: &HostConnection<'_>, host: &Host) -> Result<bool> {
 
 /// Whether the host's etcd has ever started, as far as its disk is mounted.
 fn holds_data(connection: &HostConnection<'_>) -> Result<bool> {
-    let question = format!("ls -d {ETCD_DIR}/data/member/wal {ETCD_DISK}/data/member/wal 2>/dev/null || true");
+    has_log(connection, "data")
+}
+
+/// Whether a write-ahead log is in a directory of etcd's by this pattern.
+fn has_log(connection: &HostConnection<'_>, pattern: &str) -> Result<bool> {
+    let logs = [ETCD_DIR, ETCD_DISK].map(|dir| format!("{dir}/{pattern}/{LOG}")).join(" ");
+    let question = format!("ls -d {logs} 2>/dev/null || true");
     Ok(!connection.run(&["sh", "-c", &question])?.trim().is_empty())
 }
 
@@ -194,31 +202,31 @@ pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -
     })
 }
 
-/// Starts etcd's host as its member's history demands it. `bring_up` is told whether etcd may start
-/// without data there.
+/// Starts etcd's host as its member's history demands it. `bring_up` is told how the member
+/// starts for the first time, where it has not.
 pub(super) fn start(
     node: &NodeContext,
     host: &Host,
     cx: &Cx,
-    bring_up: impl FnOnce(bool) -> Result<()> + Send,
+    bring_up: impl FnOnce(Option<EtcdStart>) -> Result<()> + Send,
 ) -> Result<()> {
     let (cluster, rolling_lock) = (&*node.cluster, &*node.rolling_lock);
     let members = Members::read(cluster, &node.inventory)?;
-    let may_found = members.get(&host.name)?.may_found();
+    let first_start = members.get(&host.name)?.first_start();
     let settle = |members: &mut Members| members.settle(&host.name);
     if members.stage != FoundingStage::Established {
         rolling_lock.change(cluster, |members| members.stage = members.stage.max(FoundingStage::Started))?;
-        bring_up(may_found)?;
+        bring_up(first_start)?;
         return rolling_lock.change(cluster, |members| {
             members.stage = FoundingStage::Established;
             settle(members);
         });
     }
-    if !may_found {
+    if first_start.is_none() {
         require_data(cluster, host, members.all.len(), cx)?;
     }
     if members.all.len() == 1 {
-        bring_up(may_found)?;
+        bring_up(first_start)?;
         return rolling_lock.change(cluster, settle);
     }
     let _turn = rolling_lock.take(cluster, &host.name, cx)?;
@@ -233,23 +241,25 @@ pub(super) fn start(
             // It may be the very one that the others wait for.
             Err(error) => cx.progress(error.message()),
         }
-        bring_up(may_found)?;
+        bring_up(first_start)?;
         return rolling_lock.change(cluster, settle);
     }
     let etcd = etcd?;
     etcd.settle(&members)?;
+    let connection = HostConnection::new(cluster, host, cx)?;
     let id = match etcd.find_id(member)? {
         Some(id) => id,
-        None if holds_data(&HostConnection::new(cluster, host, cx)?)? => return Err(forgotten(&host.name)),
+        // Also those of a learner that was cut off.
+        None if holds_data(&connection)? || has_log(&connection, "joining-*")? => return Err(forgotten(&host.name)),
         None => etcd.admit(member)?,
     };
-    join(&etcd, member, id, cx, || bring_up(true))?;
+    join(&etcd, (member, id), &connection, cx, || bring_up(first_start))?;
     cx.progress(format!("{} is a member of etcd", member.name));
     rolling_lock.change(cluster, settle)
 }
 
 /// A member without the data that it had is not started: not even kubelet does that, for which
-/// `node::etcd_restore` says why. A disk of etcd's own may not be mounted yet.
+/// `node::etcd_first_start` says why. A disk of etcd's own may not be mounted yet.
 fn require_data(cluster: &Cluster, host: &Host, members: usize, cx: &Cx) -> Result<()> {
     if came_along(host) || holds_data(&HostConnection::new(cluster, host, cx)?)? {
         return Ok(());
@@ -289,20 +299,36 @@ fn admit_address(node: &NodeContext, host: &Host, cx: &Cx) {
     }
 }
 
+/// Whether the static pod of etcd runs there. A learner that gets its data for it has another
+/// directory.
+fn runs_member(connection: &HostConnection<'_>) -> Result<bool> {
+    // The words of this command do not match themselves.
+    let words = [ETCD_DIR, ETCD_DISK].map(|dir| format!("--regexp='[-]-data-dir={dir}/dat[a]'")).join(" ");
+    let question = format!("grep --text --files-with-matches {words} /proc/[0-9]*/cmdline 2>/dev/null || true");
+    Ok(!connection.run(&["sh", "-c", &question])?.trim().is_empty())
+}
+
 /// One more member. It is healthy only when it counts, and counts only when it runs and has all
-/// data: both go on side by side.
+/// data: both go on side by side. It counts not before its static pod runs, so that etcd has its
+/// majority while a learner hands over to it.
 fn join(
     etcd: &Etcdctl<'_>,
-    member: &Member,
-    id: u64,
+    (member, id): (&Member, u64),
+    connection: &HostConnection<'_>,
     cx: &Cx,
     bring_up: impl FnOnce() -> Result<()> + Send,
 ) -> Result<()> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let promoting = scope.spawn(|| {
+            let mut runs = false;
             loop {
                 let is_last = is_over.load(Ordering::SeqCst);
+                runs = runs || is_last || runs_member(connection).unwrap_or_default();
+                if !runs {
+                    cx.sleep(RETRY_INTERVAL)?;
+                    continue;
+                }
                 match etcd.promote(id) {
                     Ok(true) => return Ok(()),
                     Ok(false) if is_last => {

@@ -16,9 +16,9 @@ pub(super) struct StaticPod {
     pub(super) flags: Flags,
     /// Host paths: path, read-only.
     pub(super) mounts: Vec<(String, bool)>,
-    /// A directory of the host without which kubelet does not start the pod, and where the pod sees
-    /// it.
-    pub(super) required: Option<(String, &'static str)>,
+    /// A directory of the host without which kubelet does not start the pod. It is a mount of its
+    /// own also where it lies below another one, so that the pod cannot remove it.
+    pub(super) required: Option<String>,
     pub(super) probe: PodProbe,
     /// What it requests, by resource.
     pub(super) requests: Map<String, Value>,
@@ -50,9 +50,8 @@ impl StaticPod {
             .collect();
         let mut volumes: Vec<Value> =
             self.mounts.iter().map(|(path, _)| json!({"name": volume(path), "hostPath": {"path": path}})).collect();
-        if let Some((path, place)) = &self.required {
-            // kubelet looks for no volume that no container mounts.
-            mounts.push(json!({"name": volume(path), "mountPath": place, "readOnly": true}));
+        if let Some(path) = &self.required {
+            mounts.push(json!({"name": volume(path), "mountPath": path, "readOnly": false}));
             volumes.push(json!({"name": volume(path), "hostPath": {"path": path, "type": "Directory"}}));
         }
         let (scheme, port, path) = self.probe;

@@ -10,6 +10,7 @@ use crate::change::Preview;
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::{Host, Inventory};
+use crate::node::etcd_first_start::EtcdStart;
 use crate::node::layout;
 use crate::node::up::Delivery;
 use crate::node::{Facts, NodeConfig};
@@ -44,8 +45,8 @@ pub(super) struct NodeContext {
 pub(super) struct FirstStart {
     /// The kubeconfig with a join token.
     pub(super) kubeconfig: Option<Zeroizing<String>>,
-    /// Whether the member of etcd may start without data.
-    pub(super) may_found: bool,
+    /// How its member of etcd starts for the first time.
+    pub(super) etcd: Option<EtcdStart>,
 }
 
 impl NodeContext {
@@ -165,7 +166,7 @@ impl NodeContext {
         };
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
         let delivery =
-            Delivery { node_config, secrets, bootstrap_kubeconfig: first.kubeconfig, may_found: first.may_found };
+            Delivery { node_config, secrets, bootstrap_kubeconfig: first.kubeconfig, etcd_start: first.etcd };
         let deliver = || base_config::deliver(&self.cluster, connection, &delivery, cx);
         if !facts.joined {
             return deliver();

@@ -24,7 +24,7 @@ use super::configuration;
 use super::credentials;
 use super::csr_approver::{Policy, role_label};
 use super::delete_nodes::DeleteNodes;
-use super::etcd_members::{Member, Members};
+use super::etcd_members::Members;
 use super::etcd_step::{self, EtcdMembers};
 use super::firewall;
 use super::groups;
@@ -269,7 +269,7 @@ impl Action for WriteNodeConfig {
         let workers = self.0.inventory.hosts.iter().any(|host| host.role == Role::Worker);
         let this = if host.role == Role::ControlPlane {
             let members = Members::read(cluster, &self.0.inventory)?;
-            json!([host, workers, members.get(&host.name).map(Member::first_start).unwrap_or_default()])
+            json!([host, workers, members.get(&host.name).map(|member| member.first.join(",")).unwrap_or_default()])
         } else {
             json!(host)
         };
@@ -338,8 +338,8 @@ impl Action for Up {
         let host = self.0.host(host)?;
         let connection = HostConnection::new(&self.0.cluster, host, cx)?;
         connection.copy_turnup(&self.0.cluster)?;
-        etcd_step::start(&self.0, host, cx, |may_found| {
-            self.0.bring_up(&connection, FirstStart { may_found, ..FirstStart::default() }, cx)
+        etcd_step::start(&self.0, host, cx, |etcd| {
+            self.0.bring_up(&connection, FirstStart { etcd, ..FirstStart::default() }, cx)
         })?;
         if kubelet_certificate::is_of_former_item(&self.0.cluster, &connection)? {
             connection.relink_kubelet_certificate()?;

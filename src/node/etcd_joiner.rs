@@ -5,6 +5,8 @@
 //! Its state is always `existing`: where the others do not know it, it ends. Once it has data, the
 //! static pod goes on with them, for etcd reads `--initial-*` only without any.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -34,10 +36,17 @@ pub(super) struct Joiner<'a> {
 }
 
 impl Joiner<'_> {
-    /// Starts it over this directory, which is there. `initial_cluster` has `name=URL` of each
-    /// member.
+    /// Starts it over this directory, which is made where it is not there, and belongs to whom the
+    /// one around it belongs. `initial_cluster` has `name=URL` of each member.
     pub(super) fn start(&self, data: &Path, initial_cluster: &str) -> Result<()> {
         let words = self.words(data, initial_cluster)?;
+        let owner = fs_err::metadata(data.parent().unwrap_or(data))?;
+        fs_err::create_dir_all(data)?;
+        fs_err::set_permissions(data, Permissions::from_mode(0o700))?;
+        fs_err::os::unix::fs::chown(data, Some(owner.uid()), Some(owner.gid()))?;
+        if let Some(directory) = Path::new(LOG).parent() {
+            fs_err::create_dir_all(directory)?;
+        }
         remove();
         ctr(&words.iter().map(String::as_str).collect::<Vec<_>>()).map(drop)
     }
@@ -169,20 +178,20 @@ mod tests {
 
     fn manifest(more: &[&str]) -> Value {
         let own = ["etcd", "--data-dir=/var/lib/etcd/data", "--initial-cluster=m1=https://10.0.0.1:2380"];
-        let command = [&own[..], &["--initial-cluster-state=new", "--name=m1"], more].concat();
+        let command = [&own[..], &["--initial-cluster-state=existing", "--name=m1"], more].concat();
         json!({"spec": {
             "containers": [{
                 "image": "turnup.local/etcd:v3", "command": command, "securityContext": {"runAsUser": 2379},
                 "volumeMounts": [
                     {"name": "data", "mountPath": "/var/lib/etcd", "readOnly": false},
                     {"name": "keys", "mountPath": "/etc/kubernetes/etcd", "readOnly": true},
-                    {"name": "member", "mountPath": "/member", "readOnly": true},
+                    {"name": "log", "mountPath": "/var/lib/etcd/data/member/wal", "readOnly": false},
                 ],
             }],
             "volumes": [
                 {"name": "data", "hostPath": {"path": "/var/lib/etcd"}},
                 {"name": "keys", "hostPath": {"path": "/etc/kubernetes/etcd"}},
-                {"name": "member", "hostPath": {"path": "/var/lib/etcd/data/member", "type": "Directory"}},
+                {"name": "log", "hostPath": {"path": "/var/lib/etcd/data/member/wal", "type": "Directory"}},
             ],
         }})
     }

@@ -5,9 +5,7 @@
 //! on the disk decides what comes next ([`decide`], pure), so that the same command goes on after a
 //! kill. Which snapshot it is and who the members are is the operator's side to say.
 
-use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,10 +30,6 @@ const PODS: [(&str, u8); 4] =
     [("kube-apiserver", 3), ("kube-controller-manager", 3), ("kube-scheduler", 3), ("etcd", 60)];
 /// For all of them.
 const STOP: Duration = Duration::from_mins(5);
-/// The directory below a member's data that kubelet wants to see before it starts etcd: a member
-/// whose data are gone would take part as if it were new. turnup makes it before the member's first
-/// start, etcdutl with restored data, and nothing else does.
-pub(crate) const MEMBER: &str = "member";
 /// etcd's database below the data directory of a member.
 const DATABASE: &str = "member/snap/db";
 /// The data directory of a member, below the directory of everything of etcd.
@@ -132,24 +126,6 @@ impl OwnMember {
         let manifest = static_pod::find_manifest(node_config, "etcd")?;
         let data = Path::new(static_pod::find_flag(manifest, "data-dir")?);
         Some(Self { host: node_config.node.clone(), directory: data.parent()?.to_owned() })
-    }
-
-    /// Makes the directory without which kubelet does not start etcd ([`MEMBER`]): once, before the
-    /// member's first start.
-    pub(crate) fn admit_first_start(&self) -> Result<()> {
-        let member = self.data().join(MEMBER);
-        if member.is_dir() {
-            return Ok(());
-        }
-        failpoint::around(format_args!("directory {}", member.display()), || -> Result<()> {
-            let owner = fs_err::metadata(&self.directory)?;
-            for path in [self.data(), member.clone()] {
-                fs_err::create_dir_all(&path)?;
-                fs_err::set_permissions(&path, Permissions::from_mode(0o700))?;
-                fs_err::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid()))?;
-            }
-            Ok(sync_directory(&self.directory)?)
-        })
     }
 
     /// The same; an error where there is none.
@@ -399,6 +375,7 @@ impl Exchange<'_> {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+    use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
 
     use proptest::prelude::*;

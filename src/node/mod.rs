@@ -24,6 +24,8 @@ pub(crate) mod down;
 #[path = "emulator_tests.rs"]
 mod emulator;
 pub(crate) mod etcd_answers;
+pub(crate) mod etcd_data;
+pub(crate) mod etcd_first_start;
 mod etcd_joiner;
 pub(crate) mod etcd_restore;
 mod event;

@@ -15,7 +15,8 @@ use crate::exec::{Run, signals};
 use crate::failpoint;
 use crate::input;
 
-use super::etcd_restore::OwnMember;
+use super::backup::EtcdPrograms;
+use super::etcd_first_start::{self, EtcdStart};
 use super::event::NodeEvent;
 use super::facts;
 use super::kubelet_watch::KubeletWatch;
@@ -51,15 +52,15 @@ pub(crate) struct Delivery {
     /// the node config: it is another one at every try, and worth nothing once the worker has
     /// joined.
     pub bootstrap_kubeconfig: Option<Zeroizing<String>>,
-    /// Whether this host's member of etcd may start without data, as it does once.
+    /// How this host's member of etcd starts for the first time, where it has not.
     #[serde(default)]
-    pub may_found: bool,
+    pub etcd_start: Option<EtcdStart>,
 }
 
 impl Delivery {
-    /// A node config with no secret, no token and no leave to found a member.
+    /// A node config with no secret, no token and no first start of a member.
     pub(crate) fn of(node_config: NodeConfig) -> Self {
-        Self { node_config, secrets: BTreeMap::new(), bootstrap_kubeconfig: None, may_found: false }
+        Self { node_config, secrets: BTreeMap::new(), bootstrap_kubeconfig: None, etcd_start: None }
     }
 }
 
@@ -103,8 +104,8 @@ pub(super) fn run_alone(delivery: Delivery, trigger: Trigger, out: &mut dyn Writ
     // file.
     let stale = before.as_ref().map(|before| before.find_changed(node_config).into_iter().map(str::to_owned).collect());
     let stale = stale.unwrap_or_default();
-    let may_found = delivery.may_found;
-    NodeSetup { node_config, before: before.as_ref(), secrets, token, may_found, changed: BTreeSet::new(), stale, out }
+    let etcd_start = delivery.etcd_start;
+    NodeSetup { node_config, before: before.as_ref(), secrets, token, etcd_start, changed: BTreeSet::new(), stale, out }
         .apply(trigger)
 }
 
@@ -139,7 +140,7 @@ struct NodeSetup<'a> {
     before: Option<&'a NodeConfig>,
     secrets: Secrets,
     token: Option<Zeroizing<String>>,
-    may_found: bool,
+    etcd_start: Option<EtcdStart>,
     /// What this run has changed.
     changed: BTreeSet<String>,
     /// What is another one than it was when a run last came to its end.
@@ -169,6 +170,7 @@ impl NodeSetup<'_> {
         self.start_units(early, trigger)?;
         let (first, later): (Vec<_>, Vec<_>) = self.node_config.images.iter().partition(|image| image.first);
         self.import_images(&first)?;
+        self.start_member()?;
         self.start_units(others, trigger)?;
         match trigger {
             Trigger::Operator => self.import_beside(&later)?,
@@ -240,9 +242,6 @@ impl NodeSetup<'_> {
         for directory in &self.node_config.directories {
             let changed = task::ensure_directory(directory)?;
             self.note(changed, &directory.path)?;
-        }
-        if let Some(member) = OwnMember::of(self.node_config).filter(|_| self.may_found) {
-            member.admit_first_start()?;
         }
         Ok(())
     }
@@ -378,6 +377,13 @@ impl NodeSetup<'_> {
             (false, _) => "start",
         };
         systemctl(&[verb, &unit.name])
+    }
+
+    /// The first start of this host's member of etcd, before kubelet starts its static pod.
+    fn start_member(&mut self) -> Result<()> {
+        let Some(start) = self.etcd_start else { return Ok(()) };
+        let made = etcd_first_start::run(self.node_config, start, &EtcdPrograms::HOST)?;
+        self.note(made, "data of etcd")
     }
 
     /// All at once: kubelet waits for them.

@@ -9,17 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::super::etcd_answers::ListedMember;
-
-/// What is in this host's data directory of etcd.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum OwnData {
-    /// Seen to be empty: what should be there can be read, and there is no file.
-    Empty,
-    /// A member's.
-    Present,
-    /// It cannot be told, and why.
-    Unknown(String),
-}
+use super::super::super::etcd_data::OwnData;
 
 /// The cluster as this host knew it while its member was well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

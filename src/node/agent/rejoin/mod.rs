@@ -4,12 +4,9 @@
 
 mod cluster;
 mod decide;
-mod disk;
 mod record;
 
-use std::fs::Permissions;
 use std::net::TcpStream;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,13 +15,14 @@ use crate::failpoint;
 
 use super::super::disk::mounted_at;
 use super::super::etcd_answers::ListedMember;
+use super::super::etcd_data::{self, OwnData};
 use super::super::etcd_joiner::{self, Joiner};
 use super::super::etcd_restore::OwnMember;
 use super::super::layout;
 use super::super::node_config::NodeConfig;
 use super::super::static_pod;
 use cluster::AskedMembers;
-use decide::{OwnData, RejoinStep, Seen, decide};
+use decide::{RejoinStep, Seen, decide};
 use record::{EtcdRecord, RecordedMember};
 
 /// How often a member that is well says who the others are: they come and go.
@@ -93,11 +91,11 @@ impl<'a> OwnPlace<'a> {
         if is_away {
             return OwnData::Unknown(format!("nothing is mounted at {path}"));
         }
-        disk::find_data(self.directory(), self.name)
+        etcd_data::find_data(self.directory(), self.name)
     }
 
     fn joining(&self, id: u64) -> PathBuf {
-        disk::joining(self.directory(), id)
+        etcd_data::joining(self.directory(), id)
     }
 
     /// Whether something accepts connections where the others reach this member.
@@ -109,7 +107,7 @@ impl<'a> OwnPlace<'a> {
 
 /// Whether this host has a member of etcd, and that has no data.
 pub(super) fn lacks_data(member: &OwnMember) -> bool {
-    !disk::has_log(&member.data())
+    !etcd_data::has_log(&member.data())
 }
 
 impl Rejoin {
@@ -159,7 +157,7 @@ impl Rejoin {
 
     fn look(&self, own: &OwnPlace<'_>, known: Option<&EtcdRecord>, others: Option<&AskedMembers<'_>>) -> Seen {
         let peer_url = own.peer_url.to_owned();
-        let joining = disk::find_joining(own.directory());
+        let joining = etcd_data::find_joining(own.directory());
         let joiner = joining.keys().copied().find(|id| etcd_joiner::runs_in(&own.joining(*id)));
         let ask = |others: &AskedMembers<'_>| others.view(&peer_url).map_err(|error| reason(&error));
         let others = others.map_or_else(|| Err("this host knows none of them".to_owned()), ask);
@@ -213,7 +211,7 @@ impl Rejoin {
                 going(format!("the learner {id:x} of etcd is stopped"))
             }
             RejoinStep::MoveIn(id) => {
-                effect("move the data in", || disk::move_in(own.directory(), *id))?;
+                effect("move the data in", || etcd_data::move_in(own.directory(), &own.joining(*id)))?;
                 going(format!("the data of the learner {id:x} are where etcd has its data"))
             }
             RejoinStep::TellKubelet => {
@@ -241,12 +239,7 @@ impl Rejoin {
 
 impl OwnPlace<'_> {
     fn start_joiner(&self, id: u64, initial_cluster: &str) -> Result<()> {
-        let path = self.joining(id);
-        let owner = fs_err::metadata(self.directory())?;
-        fs_err::create_dir_all(&path)?;
-        fs_err::set_permissions(&path, Permissions::from_mode(0o700))?;
-        fs_err::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid()))?;
-        self.joiner.start(&path, initial_cluster)
+        self.joiner.start(&self.joining(id), initial_cluster)
     }
 }
 
@@ -263,3 +256,7 @@ fn reason(error: &Error) -> String {
     let evidence = error.evidence_lines().last().map(|line| format!(": {line}"));
     format!("{}{}", error.message(), evidence.unwrap_or_default())
 }
+
+#[cfg(test)]
+#[path = "wipes_tests.rs"]
+mod wipes;

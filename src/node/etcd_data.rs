@@ -11,12 +11,29 @@ use std::path::{Path, PathBuf};
 use crate::atomic_file::{self, sync_directory};
 use crate::error::{Error, Result};
 
-use super::super::super::etcd_restore::{ASIDE, DATA, MEMBER, RESTORED, RESTORING};
-use super::super::super::mounts;
-use super::decide::OwnData;
+use super::etcd_restore::{ASIDE, DATA, RESTORED, RESTORING};
+use super::mounts;
+
+/// What is in this host's data directory of etcd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OwnData {
+    /// Seen to be empty: what should be there can be read, and there is no file.
+    Empty,
+    /// A member's.
+    Present,
+    /// It cannot be told, and why.
+    Unknown(String),
+}
 
 /// How the names of directories begin in which a learner gets its data; its id follows.
 const JOINING: &str = "joining-";
+/// Where the data of a member that takes part from the first start of all on are made.
+pub(super) const FOUNDING: &str = "founding";
+/// The directory of a member's write-ahead log below its data. In its static pod it is a mount of
+/// its own, which etcd cannot exchange, and so it cannot begin another log there: a member whose
+/// data are gone would take part as if it were new. kubelet waits for it; `etcd_first_start`,
+/// etcdutl and a learner make it, and nothing else does.
+pub(crate) const LOG: &str = "member/wal";
 /// How deep directories may be in a directory that counts as empty: `data/member/wal`.
 const DEPTH: u8 = 3;
 
@@ -41,6 +58,7 @@ fn look(directory: &Path, host: &str) -> io::Result<OwnData> {
     for name in names_in(directory)? {
         let is_ours = name == DATA
             || name == RESTORED
+            || name == FOUNDING
             || name.starts_with(JOINING)
             || name.starts_with(ASIDE)
             || name.starts_with(atomic_file::PREFIX)
@@ -74,7 +92,7 @@ fn unknown(path: &Path, what: &str) -> OwnData {
 
 /// Whether a member's write-ahead log is there, without which etcd takes itself for a new one.
 pub(super) fn has_log(data: &Path) -> bool {
-    let names = names_in(&data.join(MEMBER).join("wal")).unwrap_or_default();
+    let names = names_in(&data.join(LOG)).unwrap_or_default();
     names.iter().any(|name| Path::new(name).extension().is_some_and(|end| end == "wal"))
 }
 
@@ -85,15 +103,15 @@ pub(super) fn find_joining(directory: &Path) -> BTreeMap<u64, bool> {
     names.iter().filter_map(id).map(|id| (id, has_log(&joining(directory, id)))).collect()
 }
 
-/// Gives the learner's directory the name of the data directory. What is there by that name must
-/// have no file: only empty directories are removed.
-pub(super) fn move_in(directory: &Path, id: u64) -> Result<()> {
+/// Gives this directory, which has a member's data, the name of the data directory. What is there
+/// by that name must have no file: only empty directories are removed.
+pub(super) fn move_in(directory: &Path, from: &Path) -> Result<()> {
     let data = directory.join(DATA);
     if find_data(directory, "HOST") != OwnData::Empty {
         return Err(Error::precondition(format!("{} has data meanwhile", data.display())));
     }
     remove_empty(&data)?;
-    fs_err::rename(joining(directory, id), &data)?;
+    fs_err::rename(from, &data)?;
     Ok(sync_directory(directory)?)
 }
 
@@ -158,6 +176,7 @@ mod tests {
                 "restored",
                 "data-before-t1/member/wal/0.wal",
                 "joining-0a/member/wal/0.wal",
+                "founding/data/member/snap/db",
             ],
         ] {
             assert_eq!(find_data(made(entries).path(), "m1"), OwnData::Empty, "{entries:?}");
@@ -190,10 +209,10 @@ mod tests {
     fn a_learner_moves_in_where_there_is_no_file_and_nowhere_else() {
         let dir = made(&["data/member/wal/", "joining-000000000000000a/member/wal/0.wal", "joining-b/"]);
         assert_eq!(find_joining(dir.path()), BTreeMap::from([(10, true), (11, false)]));
-        move_in(dir.path(), 10).unwrap();
+        move_in(dir.path(), &joining(dir.path(), 10)).unwrap();
         assert_eq!(find_data(dir.path(), "m1"), OwnData::Present);
         let dir = made(&["data/member/snap/db", "joining-000000000000000a/member/wal/0.wal"]);
-        assert!(move_in(dir.path(), 10).is_err());
+        assert!(move_in(dir.path(), &joining(dir.path(), 10)).is_err());
         assert!(dir.path().join("data/member/snap/db").exists(), "data are never deleted");
         assert!(joining(dir.path(), 10).exists());
         assert!(remove_empty(&dir.path().join("data")).is_err(), "rmdir does not take what holds a file");
