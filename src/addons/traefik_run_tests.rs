@@ -179,6 +179,18 @@ fn requests_arrive_where_gateways_and_ingresses_send_them() {
         says(&admin, &["httproute", "shop"], "/status/parents/0/conditions", kind, "True");
     }
 
+    // What gives load balancers their addresses writes them into the Service.
+    let given = json!({"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}}).to_string();
+    let service = ["patch", "service", "traefik", "--namespace=kube-system", "--subresource=status", "--type=merge"];
+    admin.run(&[&service[..], &["--patch", &given]].concat()).unwrap();
+    let since = Instant::now();
+    let front =
+        || admin.get(&["gateway", "front", "--namespace=default"]).unwrap()["status"]["addresses"][0]["value"].clone();
+    while front() != "203.0.113.7" {
+        assert!(since.elapsed() < Duration::from_mins(1), "{}", front());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+
     // Other namespaces have to grant it.
     let rules = json!([{"backendRefs": [{"name": "far", "namespace": "far", "port": 80}]}]);
     apply(&admin, &[route("far", &rules)]);
@@ -207,7 +219,7 @@ fn requests_arrive_where_gateways_and_ingresses_send_them() {
         edge.becomes("blog.example.com", "/", "", 200, "old");
         edge.try_ask("blog.example.com", "/request", header).unwrap().1.to_lowercase()
     };
-    for header in ["X-Forwarded-For: 192.0.2.7\r\n", "X_Forwarded_For: 192.0.2.7\r\n"] {
+    for header in ["X-Forwarded-For: 192.0.2.7\r\n", "X.Forwarded.For: 192.0.2.7\r\n"] {
         let seen = asked(&edge, header);
         assert!(seen.contains("x-forwarded-for: 127.0.0.1") && !seen.contains("192.0.2.7"), "{seen}");
     }
