@@ -46,8 +46,13 @@ impl DefinedKind {
 fn find_definitions(kubectl: &Kubectl) -> Result<Vec<DefinedKind>> {
     let selector = format!("--selector={}={},{ADDON}", MANAGED_BY.0, MANAGED_BY.1);
     let list = kubectl.get(&[DEFINITIONS, &selector])?;
-    let is_served = |item: &&Value| find_condition(item, "Established").is_some_and(|found| found["status"] == "True");
-    Ok(list["items"].as_array().into_iter().flatten().filter(is_served).map(DefinedKind::parse).collect())
+    let served = list["items"].as_array().into_iter().flatten().filter(|item| is_served(item));
+    Ok(served.map(DefinedKind::parse).collect())
+}
+
+/// Whether the API server serves what an object defines.
+pub(super) fn is_served(item: &Value) -> bool {
+    item["kind"] == DEFINITION && find_condition(item, "Established").is_some_and(|found| found["status"] == "True")
 }
 
 /// An error while a definition among these objects, which are to go, has objects itself.
@@ -84,9 +89,15 @@ fn list_objects(kubectl: &Kubectl, kinds: &[DefinedKind]) -> Result<Value> {
     kubectl.get(&[names.join(",").as_str(), "--all-namespaces"])
 }
 
+/// Whether an addon has brought the object. It is not rendered without its kind, and so goes first.
+fn is_of_addon(item: &Value) -> bool {
+    let labels = &item["metadata"]["labels"];
+    labels[MANAGED_BY.0] == MANAGED_BY.1 && labels[ADDON].is_string()
+}
+
 /// An error while one of these kinds, whose definitions are to go, has objects.
 fn judge(going: &[DefinedKind], list: &Value, addons: &[Addon]) -> Result<()> {
-    let items: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
+    let items: Vec<&Value> = list["items"].as_array().into_iter().flatten().filter(|item| !is_of_addon(item)).collect();
     if items.is_empty() {
         return Ok(());
     }
@@ -199,5 +210,8 @@ mod tests {
         let class = judge(&[object("VolumeSnapshotClass", None, "fast")]).unwrap_err();
         assert_eq!(class.class(), Class::Precondition);
         assert!(class.message().starts_with("an object of kinds"), "{}", class.message());
+        let mut own = object("VolumeSnapshotClass", None, "fast");
+        own["metadata"]["labels"] = json!({MANAGED_BY.0: MANAGED_BY.1, ADDON: "other"});
+        judge(&[own]).unwrap();
     }
 }

@@ -34,6 +34,10 @@ mod rollout;
 mod steps;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod traefik_run_tests;
+#[cfg(test)]
+mod traefik_tests;
 mod wait;
 
 pub use addon_manager::run as run_addon_manager;

@@ -22,11 +22,13 @@ pub(super) const SYSTEM: &str = "kube-system";
 /// All namespaces in which addons have objects.
 pub(super) const HOMES: [&str; 2] = [SYSTEM, "default"];
 /// Kinds of addons without a namespace.
-const CLUSTER_SCOPED: [&str; 9] = [
+const CLUSTER_SCOPED: [&str; 11] = [
     "APIService",
     "ClusterRole",
     "ClusterRoleBinding",
     DEFINITION,
+    "GatewayClass",
+    "IngressClass",
     POLICIES[0],
     POLICIES[1],
     WEBHOOKS[0],

@@ -20,6 +20,7 @@ use super::object::{LISTED, Object};
 use super::observed::Observed;
 use super::own::{self, NETWORK, OWN};
 use super::own_apply::find_recorded;
+use super::prunable::is_of_defined_kind;
 use super::render::Rendered;
 use super::replacement::replace_where_refused;
 use super::wait::WaitForAddons;
@@ -320,6 +321,10 @@ impl Apply {
         let names: Vec<String> =
             changed.iter().map(|manifest| format!("{} {}", manifest.name, manifest.version)).collect();
         cx.progress(format!("applying {}", names.join(", ")));
+        in_stages(changed).iter().try_for_each(|stage| self.apply_stage(stage, logged))
+    }
+
+    fn apply_stage(&self, changed: &[&Rendered], logged: &Kubectl) -> Result<()> {
         // The server refuses unknown fields anyway; kubectl's own look at them takes longer than
         // all the rest.
         let mut args: Vec<String> = APPLY.into_iter().chain(["--validate=ignore"]).map(Into::into).collect();
@@ -332,9 +337,41 @@ impl Apply {
     }
 }
 
+/// What has objects of kinds that addons define comes after all else: kubectl knows no kind that is
+/// not served yet.
+fn in_stages<'m>(changed: &[&'m Rendered]) -> Vec<Vec<&'m Rendered>> {
+    let needs_kinds = |manifest: &&Rendered| manifest.objects.iter().any(is_of_defined_kind);
+    let (later, first): (Vec<&Rendered>, Vec<&Rendered>) = changed.iter().copied().partition(needs_kinds);
+    [first, later].into_iter().filter(|stage| !stage.is_empty()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn manifests_with_objects_of_new_kinds_come_after_the_kinds() {
+        let rendered = |name: &str, kind: &str, group: &str| {
+            let main = Object { group: group.into(), kind: kind.into(), name: name.into() };
+            let name = name.to_owned();
+            Rendered {
+                version: String::new(),
+                hash: String::new(),
+                text: String::new(),
+                objects: vec![main.clone()],
+                main,
+                name,
+            }
+        };
+        let class = rendered("a", "GatewayClass", "gateway.networking.k8s.io");
+        let kinds = rendered("b", "CustomResourceDefinition", "apiextensions.k8s.io");
+        let names = |of: &[&Rendered]| -> Vec<Vec<String>> {
+            in_stages(of).iter().map(|stage| stage.iter().map(|it| it.name.clone()).collect()).collect()
+        };
+        assert_eq!(names(&[&class, &kinds]), [["b"], ["a"]]);
+        assert_eq!(names(&[&class]), [["a"]]);
+        assert!(names(&[]).is_empty());
+    }
 
     #[test]
     fn no_text_of_it_says_what_it_should_not() {

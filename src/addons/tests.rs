@@ -102,6 +102,7 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
             "local-path-provisioner",
             "metrics-server",
             "snapshot-controller",
+            "traefik",
         ]
     );
 }

@@ -232,7 +232,8 @@ mod tests {
                 "log-shipping",
                 "metrics-server",
                 "node-exporter",
-                "snapshot-controller"
+                "snapshot-controller",
+                "traefik"
             ]
         );
         assert_eq!(Addon::all(&source).unwrap()[6].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);

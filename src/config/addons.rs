@@ -25,6 +25,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems.extend(check_metrics(facts));
     problems.extend(check_exporter(facts));
     problems.extend(check_dns_over_https(facts));
+    problems.extend(check_traefik(facts));
     problems
 }
 
@@ -66,13 +67,14 @@ fn check_servers(facts: &Values<'_, '_>) -> Vec<Problem> {
 }
 
 /// Limits of memory, and what the manifests request: the API server refuses a limit below it.
-const LIMITS: [(&str, &str, &str); 6] = [
+const LIMITS: [(&str, &str, &str); 7] = [
     ("phase3.dns_memory_limit", "70Mi", "CoreDNS"),
     ("phase3.cloud_controller_memory_limit", "64Mi", "the cloud controller manager"),
     ("phase3.kube_state_metrics_memory_limit", "64Mi", "kube-state-metrics"),
     ("phase3.network_policies_memory_limit", "40Mi", "kube-network-policies"),
     ("phase3.snapshots_memory_limit", "32Mi", "snapshot-controller"),
     ("phase3.cert_manager_memory_limit", "64Mi", "cert-manager"),
+    ("phase3.traefik_memory_limit", "64Mi", "Traefik"),
 ];
 
 fn check_memory(facts: &Values<'_, '_>) -> Vec<Problem> {
@@ -89,6 +91,17 @@ fn check_dns_over_https(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase3.cert_manager_dns01_nameservers";
     let plain = words(facts.text(name)?).into_iter().find(|server| server.starts_with("http://"))?;
     Some(Problem::of(name, format!("{plain}: DNS over HTTPS needs an https URL")))
+}
+
+/// Traefik serves nothing without something to serve, and one node port leads to one port.
+fn check_traefik(facts: &Values<'_, '_>) -> Option<Problem> {
+    let (gateways, ingresses) = ("phase3.traefik_gateways", "phase3.traefik_ingresses");
+    if facts.text(gateways) == Some("n") && facts.text(ingresses) == Some("n") {
+        return Some(Problem::of(ingresses, format!("with {gateways}=n, too, Traefik has nothing to serve")));
+    }
+    let (http, https) = ("phase3.traefik_http_node_port", "phase3.traefik_https_node_port");
+    let port = facts.number(https).filter(|port| facts.number(http) == Some(*port))?;
+    Some(Problem::of(https, format!("{port} is {http} already")))
 }
 
 /// node-exporter listens on every host.
@@ -287,6 +300,30 @@ mod tests {
         assert_eq!(refused(servers, "192.0.2.53,https://192.0.2.54/dns-query"), "");
         let limit = "phase3.cert_manager_memory_limit";
         assert_eq!(refused(limit, "32Mi"), format!("{limit}: 32Mi is less than the 64Mi that cert-manager requests"));
+    }
+
+    #[test]
+    fn traefik_has_something_to_serve_at_ports_of_its_own() {
+        let source = TreeSource::embedded();
+        let refused = |pairs: &[(&str, &str)]| {
+            let mut settings = Settings::defaults(&source).unwrap();
+            let pairs: Vec<(&str, &str)> = [("phase3.traefik", "y")].iter().chain(pairs).copied().collect();
+            settings.set_all(&pairs).map_or_else(|error| error.message().to_owned(), |_| String::new())
+        };
+        let (ingresses, port) = ("phase3.traefik_ingresses", "phase3.traefik_https_node_port");
+        assert_eq!(
+            refused(&[(ingresses, "n")]),
+            format!("{ingresses}: with phase3.traefik_gateways=n, too, Traefik has nothing to serve")
+        );
+        assert_eq!(refused(&[(ingresses, "n"), ("phase3.gateway_api", "y")]), "");
+        let arrival = ("phase3.traefik_arrival", "node-ports");
+        assert_eq!(refused(&[arrival]), "");
+        assert_eq!(
+            refused(&[arrival, (port, "30080")]),
+            format!("{port}: 30080 is phase3.traefik_http_node_port already")
+        );
+        let limit = "phase3.traefik_memory_limit";
+        assert_eq!(refused(&[(limit, "32Mi")]), format!("{limit}: 32Mi is less than the 64Mi that Traefik requests"));
     }
 
     #[test]

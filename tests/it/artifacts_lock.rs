@@ -98,7 +98,7 @@ fn the_shipped_file_is_complete() {
         for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "agnhost"] {
             assert!(images.contains(&kubernetes(name).as_str()), "{name}: {images:?}");
         }
-        assert_eq!(images.len(), 18);
+        assert_eq!(images.len(), 19);
         let mut digests: Vec<Digest> =
             selection.artifacts.iter().flat_map(|artifact| artifact.pins.iter().map(|pin| pin.sha256)).collect();
         digests.sort();
@@ -111,7 +111,8 @@ fn the_shipped_file_is_complete() {
         let of_addons = of_addons.into_iter().chain(["metrics-server", "metrics-server"]);
         let of_addons = of_addons.chain(["kube-state-metrics"; 2]).chain(["node_exporter", "node-exporter"]);
         let of_addons = of_addons.chain(["kube-network-policies"; 2]).chain(["snapshot-controller"; 2]);
-        let of_addons = of_addons.chain(["acmesolver", "cert-manager", "cert-manager"]).chain(["otel-collector"; 2]);
+        let of_addons = of_addons.chain(["acmesolver", "cert-manager", "cert-manager"]).chain(["traefik"; 2]);
+        let of_addons = of_addons.chain(["otel-collector"; 2]);
         assert_eq!(
             optional,
             ["kubeadm"]

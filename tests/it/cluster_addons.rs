@@ -185,6 +185,7 @@ fn the_list_says_what_there_is(site: &Site) {
         "metrics-server",
         "node-exporter",
         "snapshot-controller",
+        "traefik",
     ];
     assert_eq!((on.len(), names), (3, expected), "{list}");
     for addon in on {

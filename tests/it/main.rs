@@ -79,6 +79,7 @@ mod cluster_status;
 mod cluster_storage;
 mod cluster_support;
 mod cluster_systems;
+mod cluster_traefik;
 mod cluster_upgrade;
 mod completions;
 mod component_reference;
@@ -154,6 +155,7 @@ mod report_events;
 mod report_logs;
 #[cfg(feature = "test-fakes")]
 mod restore_cli;
+mod settings_elsewhere;
 mod settings_flipped;
 mod settings_places;
 #[cfg(feature = "test-fakes")]
