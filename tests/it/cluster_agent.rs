@@ -1,8 +1,10 @@
 //! The agents of hosts: what they repair, what is told of it, and how a test keeps them from their
 //! work while it breaks something on purpose.
 
+use std::time::{Duration, Instant};
+
 use crate::cluster_reset::on_host;
-use crate::cluster_support::{Site, say};
+use crate::cluster_support::{Site, TIMEOUT, say};
 
 /// Does this while the agents of these hosts sleep. Each is caught between two looks: it must not
 /// keep the lock of its host.
@@ -23,6 +25,20 @@ pub(crate) fn wait_for_agents(site: &Site, hosts: &[&str]) {
     let well = "grep --quiet as-declared /run/turnup/agent.json && systemctl is-active --quiet turnup-agent";
     for host in hosts {
         site.in_host(host, &format!("timeout 300 sh -c 'until {well}; do sleep 1; done'"));
+    }
+}
+
+/// What was harmed needs no run of turnup: pods and API servers of a busy machine are ready again
+/// some time after all else is.
+pub(crate) fn wait_for_nothing_to_do(site: &Site) {
+    let since = Instant::now();
+    loop {
+        let plan = site.ok(&["plan"]).out;
+        if plan.trim() == "nothing to do" {
+            return;
+        }
+        assert!(since.elapsed() < TIMEOUT, "{plan}");
+        std::thread::sleep(Duration::from_secs(2));
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::cluster_agent::wait_for_agents;
+use crate::cluster_agent::{wait_for_agents, wait_for_nothing_to_do};
 use crate::cluster_reset::{ETCDCTL, on_host};
 use crate::cluster_support::{Site, can_make_hosts, say};
 
@@ -171,12 +171,7 @@ fn cluster_heal_a_member_without_data_is_a_voter_again() {
     }
     require_all_writes(&site, HOSTS[1]);
     settle_agents(&site);
-    // Pods that had no API server are ready again some time after their nodes.
-    let since = Instant::now();
-    while site.ok(&["plan"]).out.trim() != "nothing to do" {
-        assert!(since.elapsed() < KILLED, "{}", site.ok(&["plan"]).out);
-        std::thread::sleep(Duration::from_secs(2));
-    }
+    wait_for_nothing_to_do(&site);
     assert_eq!(site.ready_nodes(), HOSTS);
     assert_eq!(ids(&site, HOSTS[0]).0, cluster);
     site.in_host(HOSTS[0], "! ls -d /var/lib/etcd/joining-*");

@@ -8,6 +8,7 @@ use std::time::Instant;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::cluster_agent::wait_for_nothing_to_do;
 use crate::cluster_status::pull_cable;
 use crate::cluster_support::{Site, TIMEOUT, can_make_hosts, say};
 
@@ -88,7 +89,7 @@ fn require_well(site: &Site, token: &str, expected: &[&str]) {
     site.up();
     let nodes: Vec<&str> = HOSTS.into_iter().chain([WORKER]).collect();
     assert_eq!(site.ready_nodes(), nodes);
-    assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+    wait_for_nothing_to_do(site);
     // A controller that watched the world of before goes on with this one.
     site.kubectl(&["rollout", "restart", "deployment/coredns", "--namespace=kube-system"]);
     site.kubectl(&["rollout", "status", "deployment/coredns", "--namespace=kube-system", "--timeout=300s"]);
