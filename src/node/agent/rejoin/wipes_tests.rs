@@ -496,8 +496,8 @@ fn rejoin_without_the_mount_of_the_log_a_write_is_lost() {
     world.require_all();
 }
 
-/// The same with the check removed that the member which lost its data is taken out before it joins:
-/// it would start as the one that it was.
+/// The same with the check removed that the member which lost its data is taken out before it
+/// joins: it would start as the one that it was.
 #[test]
 #[ignore = "some minutes: make test-heal"]
 #[should_panic(expected = "not whole")]
