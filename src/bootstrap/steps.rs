@@ -374,8 +374,8 @@ impl Action for Api {
         if let Some(fault) = credentials::find_fault(&self.0.cluster, &self.0.inventory)? {
             return Ok(Check::Drifted(fault));
         }
-        let ready = kubectl(&self.0.cluster)?.is_ready();
-        Ok(if ready { Check::Ok } else { Check::Drifted("the API server does not answer".into()) })
+        let drifted = |error: Error| Check::Drifted(format!("the API server is not ready: {}", error.in_one_line()));
+        Ok(kubectl(&self.0.cluster)?.ask_ready().map_or_else(drifted, |()| Check::Ok))
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {

@@ -26,8 +26,8 @@ const FILES_TIMEOUT: Duration = Duration::from_mins(5);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_mins(1);
 
-/// Fetches what the configuration needs and none of its folders has, writing a [`Report`] a line to
-/// `out`.
+/// Fetches what the configuration needs and none of its folders has, writing a [`NodeEvent`] a line
+/// to `out`.
 pub(super) fn fetch_missing(node_config: &NodeConfig, url: &str, out: &mut dyn Write) -> Result<()> {
     let mut missing: Vec<&str> = node_config.artifacts().filter(|sha256| !node_config.has_blob(sha256)).collect();
     missing.sort_unstable();
@@ -48,8 +48,8 @@ pub(super) fn fetch_missing(node_config: &NodeConfig, url: &str, out: &mut dyn W
     )
 }
 
-/// Fetches the user's own files that this host lacks, each from its own URL, writing a [`Report`] a
-/// line to `out`.
+/// Fetches the user's own files that this host lacks, each from its own URL, writing a [`NodeEvent`]
+/// a line to `out`.
 pub(super) fn fetch_files(node_config: &NodeConfig, out: &mut dyn Write) -> Result<()> {
     let wanted = node_config.files.iter().filter_map(|file| match &file.content {
         Content::Url { url, sha256 } => Some((file, url, sha256)),
