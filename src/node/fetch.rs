@@ -48,8 +48,8 @@ pub(super) fn fetch_missing(node_config: &NodeConfig, url: &str, out: &mut dyn W
     )
 }
 
-/// Fetches the user's own files that this host lacks, each from its own URL, writing a [`NodeEvent`]
-/// a line to `out`.
+/// Fetches the user's own files that this host lacks, each from its own URL, writing a
+/// [`NodeEvent`] a line to `out`.
 pub(super) fn fetch_files(node_config: &NodeConfig, out: &mut dyn Write) -> Result<()> {
     let wanted = node_config.files.iter().filter_map(|file| match &file.content {
         Content::Url { url, sha256 } => Some((file, url, sha256)),
