@@ -123,13 +123,15 @@ fn has_data(connection: &HostConnection<'_>, host: &Host) -> Result<bool> {
 
 /// Whether the host's etcd has ever started, as far as its disk is mounted.
 fn holds_data(connection: &HostConnection<'_>) -> Result<bool> {
-    has_log(connection, "data")
+    has_log(connection, &["data"])
 }
 
-/// Whether a write-ahead log is in a directory of etcd's by this pattern.
-fn has_log(connection: &HostConnection<'_>, pattern: &str) -> Result<bool> {
-    let logs = [ETCD_DIR, ETCD_DISK].map(|dir| format!("{dir}/{pattern}/{LOG}")).join(" ");
-    let question = format!("ls -d {logs} 2>/dev/null || true");
+/// Whether a write-ahead log is in a directory of etcd's by one of these patterns. An empty
+/// directory is none: the runtime makes it where data are gone.
+fn has_log(connection: &HostConnection<'_>, patterns: &[&str]) -> Result<bool> {
+    let logs = |dir| patterns.iter().map(move |pattern| format!("{dir}/{pattern}/{LOG}/*.wal"));
+    let logs: Vec<String> = [ETCD_DIR, ETCD_DISK].into_iter().flat_map(logs).collect();
+    let question = format!("ls -d {} 2>/dev/null || true", logs.join(" "));
     Ok(!connection.run(&["sh", "-c", &question])?.trim().is_empty())
 }
 
@@ -250,7 +252,7 @@ pub(super) fn start(
     let id = match etcd.find_id(member)? {
         Some(id) => id,
         // Also those of a learner that was cut off.
-        None if holds_data(&connection)? || has_log(&connection, "joining-*")? => return Err(forgotten(&host.name)),
+        None if has_log(&connection, &["data", "joining-*"])? => return Err(forgotten(&host.name)),
         None => etcd.admit(member)?,
     };
     join(&etcd, (member, id), &connection, cx, || bring_up(first_start))?;
