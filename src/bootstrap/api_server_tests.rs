@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(clippy::disallowed_methods, reason = "servers that run until the test ends")]
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use super::certificate_request;
 use super::kubeconfig::{self, Identity};
 use super::pki::{Authority, Leaf};
 use crate::artifacts::{Cache, Lock, NoProgress, Sources};
+pub(crate) use crate::node::emulator::free_port;
 
 pub(crate) fn authority() -> (String, Issuer<'static, KeyPair>) {
     let key = KeyPair::generate().unwrap();
@@ -53,10 +53,6 @@ impl Drop for ApiServer {
             child.wait().ok();
         }
     }
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl ApiServer {

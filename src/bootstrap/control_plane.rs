@@ -12,7 +12,7 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::Host;
 use crate::inventory::{Endpoint, HEALTH_PORT};
 use crate::node::dns::{EXTERNAL, INTERNAL};
-use crate::node::etcd_data::LOG;
+use crate::node::etcd_data::WAL;
 use crate::node::layout;
 use crate::node::node_config::{Content, Directory, File, User};
 
@@ -128,7 +128,7 @@ impl ControlPlane<'_> {
             .set_if(self.settings().tls13, "tls-min-version", "TLS1.3");
         let probe = ("HTTP", 2381, "/livez");
         let pod = self.static_pod(&ETCD, flags, files, &[dir], probe)?;
-        Ok(StaticPod { required: Some(format!("{dir}/data/{LOG}")), ..pod })
+        Ok(StaticPod { required: Some(format!("{dir}/data/{WAL}")), ..pod })
     }
 
     fn apiserver(&self, files: &[File]) -> Result<StaticPod> {

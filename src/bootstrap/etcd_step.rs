@@ -11,7 +11,7 @@ use crate::change::{Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::Host;
-use crate::node::etcd_data::LOG;
+use crate::node::etcd_data::{JOINING, WAL};
 use crate::node::etcd_first_start::EtcdStart;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::unknown;
@@ -129,7 +129,7 @@ fn holds_data(connection: &HostConnection<'_>) -> Result<bool> {
 /// Whether a write-ahead log is in a directory of etcd's by one of these patterns. An empty
 /// directory is none: the runtime makes it where data are gone.
 fn has_log(connection: &HostConnection<'_>, patterns: &[&str]) -> Result<bool> {
-    let logs = |dir| patterns.iter().map(move |pattern| format!("{dir}/{pattern}/{LOG}/*.wal"));
+    let logs = |dir| patterns.iter().map(move |pattern| format!("{dir}/{pattern}/{WAL}/*.wal"));
     let logs: Vec<String> = [ETCD_DIR, ETCD_DISK].into_iter().flat_map(logs).collect();
     let question = format!("ls -d {} 2>/dev/null || true", logs.join(" "));
     Ok(!connection.run(&["sh", "-c", &question])?.trim().is_empty())
@@ -252,7 +252,7 @@ pub(super) fn start(
     let id = match etcd.find_id(member)? {
         Some(id) => id,
         // Also those of a learner that was cut off.
-        None if has_log(&connection, &["data", "joining-*"])? => return Err(forgotten(&host.name)),
+        None if has_log(&connection, &["data", &format!("{JOINING}*")])? => return Err(forgotten(&host.name)),
         None => etcd.admit(member)?,
     };
     join(&etcd, (member, id), &connection, cx, || bring_up(first_start))?;

@@ -4,6 +4,11 @@
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+/// A port of loopback at which nothing listens now.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 /// The server, which ends with the test.
 pub(super) struct Emulator {
     server: duct::Handle,
@@ -20,7 +25,7 @@ impl Drop for Emulator {
 impl Emulator {
     /// Starts what `command` makes of a free port, and waits until it listens there.
     pub(super) fn start(name: &str, command: impl FnOnce(&str) -> duct::Expression) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let server = command(&port.to_string()).stdout_null().stderr_null().unchecked().start().unwrap();
         let emulator = Self { server, port };
         let since = Instant::now();

@@ -26,14 +26,14 @@ pub(super) enum OwnData {
 }
 
 /// How the names of directories begin in which a learner gets its data; its id follows.
-const JOINING: &str = "joining-";
+pub(crate) const JOINING: &str = "joining-";
 /// Where the data of a member that takes part from the first start of all on are made.
 pub(super) const FOUNDING: &str = "founding";
 /// The directory of a member's write-ahead log below its data. In its static pod it is a mount of
 /// its own, which etcd cannot exchange, and so it cannot begin another log there: a member whose
 /// data are gone would take part as if it were new. kubelet waits for it; `etcd_first_start`,
 /// etcdutl and a learner make it, and nothing else does.
-pub(crate) const LOG: &str = "member/wal";
+pub(crate) const WAL: &str = "member/wal";
 /// How deep directories may be in a directory that counts as empty: `data/member/wal`.
 const DEPTH: u8 = 3;
 
@@ -92,7 +92,7 @@ fn unknown(path: &Path, what: &str) -> OwnData {
 
 /// Whether a member's write-ahead log is there, without which etcd takes itself for a new one.
 pub(super) fn has_log(data: &Path) -> bool {
-    let names = names_in(&data.join(LOG)).unwrap_or_default();
+    let names = names_in(&data.join(WAL)).unwrap_or_default();
     names.iter().any(|name| Path::new(name).extension().is_some_and(|end| end == "wal"))
 }
 

@@ -1,6 +1,6 @@
 //! The first start of this host's member of etcd, before kubelet starts its static pod: that one
 //! takes part only with the data of a member, for it cannot begin a write-ahead log
-//! ([`etcd_data::LOG`]). So its manifest never says `new`, and a cluster of etcd is made once,
+//! ([`etcd_data::WAL`]). So its manifest never says `new`, and a cluster of etcd is made once,
 //! here, on the word of the operator's run; whatever is wiped later, nothing forms another one.
 //!
 //! Deletes no data of a member: a founding that was cut off has taken part in nothing, and a
@@ -15,13 +15,13 @@ use serde_json::Value;
 use super::backup::EtcdPrograms;
 use super::etcd_data::{self, FOUNDING, OwnData};
 use super::etcd_joiner::{self, Joiner};
-use super::etcd_restore::OwnMember;
+use super::etcd_restore::{OwnMember, hand_over};
 use super::layout;
 use super::node_config::NodeConfig;
 use super::static_pod::{find_flag, find_manifest};
 use super::systemd;
 use crate::error::{Error, Result};
-use crate::exec::{Run, signals};
+use crate::exec::signals;
 use crate::failpoint;
 
 /// How long a learner may take until it has heard of a leader.
@@ -93,13 +93,10 @@ pub(super) fn found(directory: &Path, manifest: &Value, programs: &EtcdPrograms<
     let mut words = vec!["snapshot".to_owned(), "restore".to_owned(), snapshot.display().to_string()];
     words.extend(["--skip-hash-check".to_owned(), format!("--data-dir={}", data.display())]);
     for name in ["name", "initial-cluster", "initial-cluster-token", "initial-advertise-peer-urls"] {
-        let missing = || Error::precondition(format!("the static pod of etcd has no flag --{name}"));
-        words.push(format!("--{name}={}", find_flag(manifest, name).ok_or_else(missing)?));
+        words.push(format!("--{name}={}", require_flag(manifest, name)?));
     }
     programs.utl(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
-    // etcd has a user of its own, to whom the directory around belongs.
-    let owner = format!("--reference={}", directory.display());
-    Run::new("chown").dir("/").args(["--recursive", &owner, &founding.display().to_string()]).succeed()?;
+    hand_over(directory, &founding)?;
     etcd_data::move_in(directory, &data)?;
     clear(&founding)
 }
@@ -112,11 +109,15 @@ fn clear(founding: &Path) -> Result<()> {
     }
 }
 
+fn require_flag<'m>(manifest: &'m Value, name: &str) -> Result<&'m str> {
+    let missing = || Error::precondition(format!("the static pod of etcd has no flag --{name}"));
+    find_flag(manifest, name).ok_or_else(missing)
+}
+
 /// A learner gets its data outside of the static pod, which goes on with them.
 fn join(member: &OwnMember, joiner: &Joiner<'_>, programs: &EtcdPrograms<'_>) -> Result<()> {
     let directory = etcd_data::joining(member.directory(), ID);
-    let missing = || Error::precondition("the static pod of etcd has no flag --initial-cluster");
-    let initial_cluster = find_flag(joiner.manifest, "initial-cluster").ok_or_else(missing)?;
+    let initial_cluster = require_flag(joiner.manifest, "initial-cluster")?;
     // One of a run that was cut off goes on with what it has.
     etcd_joiner::stop()?;
     joiner.start(&directory, initial_cluster)?;

@@ -280,6 +280,13 @@ fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
+/// Gives these files to whom the directory of everything of etcd belongs: etcd has a user of its
+/// own.
+pub(super) fn hand_over(directory: &Path, files: &Path) -> Result<()> {
+    let owner = format!("--reference={}", directory.display());
+    Run::new("chown").dir("/").args(["--recursive", &owner, &files.display().to_string()]).succeed().map(drop)
+}
+
 /// The exchange of the data of one member.
 struct Exchange<'a> {
     member: &'a OwnMember,
@@ -343,10 +350,7 @@ impl Exchange<'_> {
         ];
         let words = ["snapshot", "restore", &snapshot, "--mark-compacted"].into_iter();
         self.programs.utl(&words.chain(flags.iter().map(String::as_str)).collect::<Vec<_>>())?;
-        // etcd has a user of its own, to whom the directory around belongs.
-        let owner = format!("--reference={}", self.member.directory.display());
-        let half_name = half.display().to_string();
-        Run::new("chown").dir("/").args(["--recursive", &owner, &half_name]).succeed()?;
+        hand_over(&self.member.directory, &half)?;
         self.rename(&half, &self.built())
     }
 

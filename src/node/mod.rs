@@ -22,7 +22,7 @@ pub(crate) mod dns;
 pub(crate) mod down;
 #[cfg(test)]
 #[path = "emulator_tests.rs"]
-mod emulator;
+pub(crate) mod emulator;
 pub(crate) mod etcd_answers;
 pub(crate) mod etcd_data;
 pub(crate) mod etcd_first_start;

@@ -3,12 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use super::super::emulator::{Emulator, take_list_read_and_delete};
 use super::super::store::BackupStore;
 use super::*;
 use crate::http_server;
+use crate::node::emulator::free_port;
 
 /// Every emulator's account and key, which are published.
 const ACCOUNT: &str = "devstoreaccount1";
@@ -155,7 +156,7 @@ fn every_refusal_names_the_way_out_and_no_secret() {
         assert!(said.contains(way) && said.contains(code), "{said}");
         assert!(!said.contains("do-not-show") && !said.contains("RequestId"), "{said}");
     }
-    let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let down = free_port();
     let nowhere = BlobContainer { endpoint: format!("http://127.0.0.1:{down}"), account_key: String::new(), ..store };
     let error = nowhere.list("").unwrap_err().render();
     assert!(error.contains("cannot be reached") && !error.contains("do-not-show"), "{error}");

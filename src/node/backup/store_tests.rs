@@ -1,11 +1,11 @@
 //! A store that is moto's server, whose S3 is that which tests of other projects use.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use crate::cloud::Endpoints;
 use crate::http_server;
+use crate::node::emulator::free_port;
 
 use super::emulator::{Emulator, take_list_read_and_delete};
 use super::*;
@@ -167,7 +167,7 @@ fn every_refusal_names_the_way_out() {
         let said = refusal(status, code);
         assert!(said.contains(way) && said.contains(code) && !said.contains("do-not-show"), "{said}");
     }
-    let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let down = free_port();
     let nowhere = S3Bucket { endpoint: format!("http://127.0.0.1:{down}"), path_style: true, ..store };
     let error = nowhere.list("").unwrap_err().render();
     assert!(error.contains("cannot be reached") && !error.contains("X-Amz"), "{error}");

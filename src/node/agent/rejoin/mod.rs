@@ -199,7 +199,7 @@ impl Rejoin {
                 going("etcd has lost its data: this host is added as a learner".into())
             }
             RejoinStep::StartJoiner { id, initial_cluster } => {
-                effect("start the learner", || own.start_joiner(*id, initial_cluster))?;
+                effect("start the learner", || own.joiner.start(&own.joining(*id), initial_cluster))?;
                 if self.started.replace(*id) != Some(*id) {
                     return going(format!("the learner {id:x} of etcd gets its data from the other members"));
                 }
@@ -234,12 +234,6 @@ impl Rejoin {
                 )))
             }
         }
-    }
-}
-
-impl OwnPlace<'_> {
-    fn start_joiner(&self, id: u64, initial_cluster: &str) -> Result<()> {
-        self.joiner.start(&self.joining(id), initial_cluster)
     }
 }
 

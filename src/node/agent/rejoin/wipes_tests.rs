@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::super::super::backup::EtcdPrograms;
+use super::super::super::emulator::free_port;
 use super::super::super::etcd_answers::ListedMember;
 use super::super::super::etcd_data;
 use super::super::super::{etcd_first_start, etcd_joiner};
@@ -64,10 +65,6 @@ impl Programs {
         }
         Self { etcd: blobs[0].path.clone(), etcdctl: client, etcdutl: utility, _dir: dir }
     }
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// How the data of a member go.
@@ -147,7 +144,7 @@ impl Host {
         if self.runs() {
             return;
         }
-        let log = self.data().join(etcd_data::LOG);
+        let log = self.data().join(etcd_data::WAL);
         if self.restarts && !log.exists() {
             fs_err::create_dir_all(&log).unwrap();
         }
