@@ -1,15 +1,18 @@
 //! Reads what a child says, line by line, from a pipe or from a file that it writes.
 
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, PipeReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::fcntl_getpipe_size;
+
 /// A longer line of standard error is cut into pieces: of that only the end is kept, and one
 /// program must not fill our memory.
 pub(super) const LONGEST_LINE: u64 = 1 << 20;
-/// How often a file that a child writes is looked at.
+/// How often it is looked whether a child that writes nothing has ended.
 const FOLLOW: Duration = Duration::from_millis(25);
 
 /// Hands over every line until the other end closes, longer ones in pieces. Bytes that are not
@@ -53,6 +56,45 @@ impl Read for Follow {
     }
 }
 
+/// A pipe as a source that ends with the child, also where a process that it left behind holds the
+/// other end. What the child wrote is never cut off, however late this reads: it is in the pipe.
+pub(super) struct Pipe {
+    source: PipeReader,
+    writer_ended: Arc<AtomicBool>,
+    /// How many bytes can be the child's once it has ended: a pipe holds no more.
+    left: Option<usize>,
+}
+
+impl Pipe {
+    pub(super) fn new(source: PipeReader, writer_ended: &Arc<AtomicBool>) -> Self {
+        Self { source, writer_ended: Arc::clone(writer_ended), left: None }
+    }
+}
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            // As for a file: asked before looking.
+            let ended = self.writer_ended.load(Ordering::Acquire);
+            if ended && self.left.is_none() {
+                self.left = Some(fcntl_getpipe_size(&self.source)?);
+            }
+            let tick = Timespec::try_from(if ended { Duration::ZERO } else { FOLLOW }).map_err(io::Error::other)?;
+            let ready = poll(&mut [PollFd::new(&self.source, PollFlags::IN)], Some(&tick))?;
+            if ready == 0 && !ended {
+                continue;
+            }
+            let most = self.left.unwrap_or(buffer.len()).min(buffer.len());
+            if ready == 0 || most == 0 {
+                return Ok(0);
+            }
+            let count = self.source.read(&mut buffer[..most])?;
+            self.left = self.left.map(|left| left - count);
+            return Ok(count);
+        }
+    }
+}
+
 /// The last part of a text that grows: whole lines, not more bytes than the limit.
 #[derive(Default)]
 pub(super) struct LastLines {
@@ -84,6 +126,9 @@ impl LastLines {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -94,6 +139,29 @@ mod tests {
         lines.clear();
         read_lines(&b"longer\nthan"[..], 4, |line| lines.push(line));
         assert_eq!(lines, ["long", "er", "than"]);
+    }
+
+    #[test]
+    fn a_pipe_ends_with_the_child_and_after_all_that_it_wrote() {
+        let (pipe, mut held) = io::pipe().unwrap();
+        let full = vec![b'x'; fcntl_getpipe_size(&pipe).unwrap()];
+        held.write_all(&full).unwrap();
+        let mut read = Vec::new();
+        Pipe::new(pipe, &Arc::new(AtomicBool::new(true))).read_to_end(&mut read).unwrap();
+        assert_eq!(read, full);
+    }
+
+    #[test]
+    fn a_process_that_was_left_behind_and_writes_on_is_not_read_for_ever() {
+        let (pipe, mut held) = io::pipe().unwrap();
+        let capacity = fcntl_getpipe_size(&pipe).unwrap();
+        let writer = std::thread::spawn(move || while held.write_all(&[b'x'; 4096]).is_ok() {});
+        let mut read = Vec::new();
+        let mut source = Pipe::new(pipe, &Arc::new(AtomicBool::new(true)));
+        source.read_to_end(&mut read).unwrap();
+        assert!(read.len() <= capacity, "{}", read.len());
+        drop(source);
+        writer.join().unwrap();
     }
 
     #[test]

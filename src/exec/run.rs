@@ -17,7 +17,7 @@ use duct::{Expression, Handle};
 use rustix::fs::Mode;
 use rustix::process::Signal;
 
-use super::capture::{Follow, LONGEST_LINE, LastLines, read_lines};
+use super::capture::{Follow, LONGEST_LINE, LastLines, Pipe, read_lines};
 use super::failure::{Ended, Failure};
 use super::log::{Log, Mask};
 use super::memory::MemoryFile;
@@ -26,8 +26,6 @@ use crate::{Result, failpoint};
 
 /// How often a waiting run looks at the clock and at the signals.
 const TICK: Duration = Duration::from_millis(50);
-/// How long the pipes may stay open after the program has ended: a background process holds them.
-const LEFT_OPEN: Duration = Duration::from_millis(500);
 /// Between asking a program that took too long to end, and killing it.
 const TIMEOUT_GRACE: Duration = Duration::from_secs(5);
 
@@ -320,7 +318,7 @@ impl Run {
         let (expression, readers) = if self.on_death == OnDeath::Terminate {
             self.with_files(sender, &ended)?
         } else {
-            self.with_pipes(sender)?
+            self.with_pipes(sender, &ended)?
         };
         let Some(handle) = self.spawn(expression)? else { return Ok(None) };
         for reader in readers {
@@ -354,10 +352,11 @@ impl Run {
         })
     }
 
-    fn with_pipes(&self, sender: &Sender<Message>) -> io::Result<(Expression, Vec<Reader>)> {
+    fn with_pipes(&self, sender: &Sender<Message>, ended: &Arc<AtomicBool>) -> io::Result<(Expression, Vec<Reader>)> {
         let (stdout, stdout_writer) = io::pipe()?;
         let (stderr, stderr_writer) = io::pipe()?;
         let expression = self.expression()?.stdout_file(stdout_writer).stderr_file(stderr_writer);
+        let (stdout, stderr) = (Pipe::new(stdout, ended), Pipe::new(stderr, ended));
         Ok((expression, vec![reader(stdout, Stream::Stdout, sender), reader(stderr, Stream::Stderr, sender)]))
     }
 
@@ -413,7 +412,7 @@ impl Run {
     ) -> End {
         let mut timed_out = None;
         let mut killed = false;
-        let mut exited: Option<(End, Instant)> = None;
+        let mut exited = None;
         let mut open = 2;
         loop {
             match messages.recv_timeout(TICK) {
@@ -421,16 +420,16 @@ impl Run {
                 Ok(Message::Closed) => open -= 1,
                 Ok(Message::Exited(status)) => {
                     signals::unregister(child.group);
-                    exited = Some((status.map_or_else(End::Lost, End::Status), Instant::now()));
+                    exited = Some(status.map_or_else(End::Lost, End::Status));
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             let now = Instant::now();
-            if let Some((_, since)) = &exited {
-                if open == 0 || now > *since + LEFT_OPEN {
-                    break;
-                }
-                continue;
+            // Both sources end soon after the program, whatever holds its pipes.
+            match &exited {
+                Some(_) if open == 0 => break,
+                Some(_) => continue,
+                None => {}
             }
             if timed_out.is_none() && self.timeout.is_some_and(|limit| now > start + limit) {
                 timed_out = Some(now);
@@ -453,7 +452,7 @@ impl Run {
         }
         match (timed_out, stopped) {
             (Some(_), false) => End::TimedOut(self.timeout.unwrap_or_default()),
-            _ => exited.map_or_else(|| End::Lost("it was never waited for".into()), |(end, _)| end),
+            _ => exited.unwrap_or_else(|| End::Lost("it was never waited for".into())),
         }
     }
 }
