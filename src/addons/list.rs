@@ -46,7 +46,7 @@ pub struct ManifestRow {
     pub recorded: Option<usize>,
 }
 
-/// Everything that phase 3 applies.
+/// Everything that phase 3 applies on this target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AddonList {
     /// Name and version of this form.
@@ -80,7 +80,8 @@ impl AddonList {
             name: addon.name,
             summary: addon.summary,
         };
-        let addons = Addon::all(&cluster.source)?.into_iter().map(row).collect();
+        let known = Addon::all(&cluster.source)?.into_iter();
+        let addons = known.filter(|addon| addon.is_for_target(&settings.addons)).map(row).collect();
         let manifest = |set: own::OwnSet| ManifestRow {
             setting: set.setting.to_owned(),
             objects: set.objects.len(),
@@ -94,7 +95,7 @@ impl AddonList {
 
 /// The version that turnup has.
 fn available(addon: &Addon, selection: &Selection) -> Option<String> {
-    let of_image = |image: &String| Some(selection.image(image).ok()?.version.clone());
+    let of_image = |image: &String| selection.image_version(image).map(str::to_owned);
     addon.image.as_ref().map_or_else(|| addon.version.clone(), of_image)
 }
 

@@ -18,7 +18,7 @@ use super::render::file_of;
 /// An error while the controller is among these objects, which are to go, and there are Services
 /// whose load balancers it has made.
 pub(super) fn require_none(cluster: &Cluster, kubectl: &Kubectl, going: &[Object]) -> Result<()> {
-    let addon = Addon::find_cloud_controller(&cluster.source)?;
+    let addon = Addon::find_cloud_controller(&cluster.source, &cluster.settings.addons)?;
     let is_controller =
         |object: &Object| addon.as_ref().is_some_and(|it| object.name == it.name && object.kind == it.main);
     if going.iter().any(is_controller) { judge(&list(kubectl)?) } else { Ok(()) }
@@ -28,8 +28,8 @@ pub(super) fn require_none(cluster: &Cluster, kubectl: &Kubectl, going: &[Object
 /// cluster only where the addon was on; a cluster that does not answer is asked again by the step
 /// that removes it.
 pub fn require_no_load_balancers(cluster: &Cluster) -> Result<()> {
-    let Some(addon) = Addon::find_cloud_controller(&cluster.source)? else { return Ok(()) };
     let settings = &cluster.settings.addons;
+    let Some(addon) = Addon::find_cloud_controller(&cluster.source, settings)? else { return Ok(()) };
     if addon.is_on(settings) || !settings.prune || !cluster.store.path(file_of(&addon.name)).exists() {
         return Ok(());
     }

@@ -1,6 +1,8 @@
 //! From settings and inventory to the manifests of the addons that are switched on. Pure: the same
 //! values give the same bytes.
 
+use std::collections::BTreeMap;
+
 use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
 use sha2::{Digest as _, Sha256};
@@ -73,7 +75,7 @@ pub(super) fn render_cluster(cluster: &Cluster, api: &Endpoint) -> Result<Vec<Re
 }
 
 fn find_image(resolved: &ResolvedArtifacts, name: &str) -> Result<(String, String)> {
-    Ok((resolved.reference(name)?, resolved.version(&format!("image/{name}"))?.to_owned()))
+    Ok((resolved.reference(name)?, resolved.image_version(name)?.to_owned()))
 }
 
 impl TemplateValues<'_> {
@@ -109,8 +111,10 @@ impl TemplateValues<'_> {
         let dns_address =
             settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
         let more = self.log_shipping.values(&settings.addons)?;
+        let images = addon.images.iter().map(|name| Ok((name.as_str(), (self.image)(name)?.0)));
+        let images = images.collect::<Result<BTreeMap<_, _>>>()?;
         let values = context! {
-            image, version, hash,
+            image, images, version, hash,
             authorities => self.authorities,
             kubernetes_version => &settings.kubernetes_version,
             pod_cidr => settings.pod_cidr.to_string(),

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
 use super::platform::Platform;
+use super::registry_image::RegistryImage;
 use super::size::Size;
 use super::unique::Unique;
 use crate::{Error, Result, input};
@@ -100,6 +101,9 @@ pub struct Lock {
     pub sets: Unique<String, Vec<String>>,
     /// What is built together, by name.
     pub modules: Unique<String, Module>,
+    /// Images that nodes pull, by the names that addons have for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub registry_images: Unique<String, RegistryImage>,
 }
 
 /// A Go module of ours that pins one upstream project, and the commands that are built from it.
@@ -274,6 +278,10 @@ impl Lock {
         }
         if !self.sets.contains_key(&self.default) {
             return wrong(format!("default: {} is not in sets", self.default));
+        }
+        let is_made = |image: &&String| self.modules.values().any(|module| module.images.contains_key(*image));
+        if let Some(image) = self.registry_images.keys().find(is_made) {
+            return wrong(format!("registry_images: {image} is an image of a module, too"));
         }
         for (module, spec) in &*self.modules {
             if let Some(name) = spec.binaries.iter().find(|(_, spec)| has_twins(&spec.pins)).map(|(name, _)| name) {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::registry_image::under;
 use super::{Artifact, Cache, Digest, ImageArchive, Pin, Selection, Sources, Watch};
 use crate::document::{Document, Fields};
 use crate::{Error, Result};
@@ -18,6 +19,9 @@ pub struct ResolvedArtifacts {
     /// The Kubernetes version that it was obtained for.
     pub kubernetes: String,
     artifacts: BTreeMap<String, Item>,
+    /// Images that nodes pull.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pulled: BTreeMap<String, Pulled>,
     /// The registry, and path in it, under which nodes know the images; turnup's own names where
     /// there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,6 +40,13 @@ struct Item {
     size: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reference: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pulled {
+    version: String,
+    reference: String,
 }
 
 impl Item {
@@ -57,6 +68,8 @@ impl Document for ResolvedArtifacts {
             ("artifacts.*.version", "word"),
             ("artifacts.*.sha256", "sha256"),
             ("artifacts.*.reference", "word"),
+            ("pulled.*.version", "word"),
+            ("pulled.*.reference", "word"),
             ("registry", "word"),
             ("preloaded[].sha256", "sha256"),
             ("preloaded[].references[]", "word"),
@@ -81,7 +94,11 @@ impl ResolvedArtifacts {
 
     fn of(selection: &Selection, artifacts: BTreeMap<String, Item>) -> Self {
         let kubernetes = selection.kubernetes.clone();
-        Self { schema: Self::SCHEMA.into(), kubernetes, artifacts, registry: None, preloaded: Vec::new() }
+        let pulled = selection.pulled_images().map(|(name, image)| {
+            (name.to_owned(), Pulled { version: image.version().to_owned(), reference: image.reference() })
+        });
+        let (schema, pulled) = (Self::SCHEMA.into(), pulled.collect());
+        Self { schema, kubernetes, artifacts, pulled, registry: None, preloaded: Vec::new() }
     }
 
     /// The same with images that nodes know under a registry, and path in it, and with these of the
@@ -140,6 +157,10 @@ impl ResolvedArtifacts {
 
     /// The name of an image in containerd.
     pub fn reference(&self, image: &str) -> Result<String> {
+        if let Some(pulled) = self.pulled.get(image) {
+            let own = pulled.reference.as_str();
+            return Ok(self.registry.as_ref().map_or_else(|| own.to_owned(), |registry| under(registry, own)));
+        }
         let archived = self.archived_reference(image)?;
         Ok(match (&self.registry, archived.split_once('/')) {
             (Some(registry), Some((_, rest))) => format!("{registry}/{rest}"),
@@ -156,6 +177,14 @@ impl ResolvedArtifacts {
     /// The version of an artifact.
     pub fn version(&self, id: &str) -> Result<&str> {
         self.item(id).map(|item| item.version.as_str())
+    }
+
+    /// The version of an image, made here or pulled.
+    pub fn image_version(&self, image: &str) -> Result<&str> {
+        match self.pulled.get(image) {
+            Some(pulled) => Ok(&pulled.version),
+            None => self.version(&format!("image/{image}")),
+        }
     }
 
     /// Every artifact by its id, with its version.
@@ -184,6 +213,7 @@ mod tests {
         crate::document::hostile::try_every_text::<ResolvedArtifacts>(&serde_json::json!({
             "schema": ResolvedArtifacts::SCHEMA, "kubernetes": "1.36.3",
             "artifacts": {"image/etcd": {"version": "3.6.8", "sha256": "0".repeat(64), "reference": "registry.local/etcd:3.6.8"}},
+            "pulled": {"csi-provisioner": {"version": "6.0.0", "reference": format!("registry.example.com/csi-provisioner:v6.0.0@sha256:{}", "0".repeat(64))}},
             "registry": "registry.example.com/k8s",
             "preloaded": [{"sha256": "0".repeat(64), "size": 1, "references": ["docker.io/library/app:1"]}],
         }));

@@ -3,13 +3,14 @@
 //!
 //! This is what the other modules see of the lock file. It reads no file and gets no byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
 
 use super::lock::{BinarySpec, Cgo, ImageSpec, LOCK_FILE, Lock, Module, Pin, Pins};
 use super::platform::Platform;
+use super::registry_image::RegistryImage;
 use crate::{Error, Result};
 
 /// Who compiled the bytes; each has its own digests.
@@ -148,6 +149,10 @@ pub struct Selection {
     pub platform: Platform,
     /// Binaries and images, optional ones included.
     pub artifacts: Vec<Artifact>,
+    /// Images that nodes pull.
+    pub registry_images: BTreeMap<String, RegistryImage>,
+    /// Those of them that the cluster needs.
+    pub pulled: BTreeSet<String>,
 }
 
 impl Selection {
@@ -178,9 +183,13 @@ impl Selection {
         self.artifacts.iter().filter(|artifact| !artifact.optional)
     }
 
-    /// Fetches this image by default too, with its binaries. One that the lock file lacks is missed
-    /// by what needs it.
+    /// Fetches this image by default too, with its binaries; one of a registry is for nodes to pull.
+    /// One that the lock file lacks is missed by what needs it.
     pub fn require_image(&mut self, name: &str) {
+        if self.registry_images.contains_key(name) {
+            self.pulled.insert(name.into());
+            return;
+        }
         let image = self.image(name).ok().and_then(Artifact::image);
         let binaries: Vec<String> = image.map(|image| image.files.values().cloned().collect()).unwrap_or_default();
         for artifact in &mut self.artifacts {
@@ -193,6 +202,18 @@ impl Selection {
     pub fn require_binary(&mut self, name: &str) {
         let binaries = self.artifacts.iter_mut().filter(|artifact| artifact.image().is_none());
         binaries.filter(|artifact| artifact.name == name).for_each(|artifact| artifact.optional = false);
+    }
+
+    /// The version of an image, made here or pulled.
+    #[must_use]
+    pub fn image_version(&self, name: &str) -> Option<&str> {
+        let pulled = self.registry_images.get(name).map(RegistryImage::version);
+        pulled.or_else(|| Some(&self.image(name).ok()?.version))
+    }
+
+    /// The images that nodes of this cluster pull.
+    pub fn pulled_images(&self) -> impl Iterator<Item = (&str, &RegistryImage)> {
+        self.pulled.iter().filter_map(|name| Some((name.as_str(), self.registry_images.get(name)?)))
     }
 
     /// The images.
@@ -218,7 +239,9 @@ impl Lock {
             artifacts.extend(binaries);
             artifacts.extend(images);
         }
-        Ok(Selection { kubernetes: version.into(), platform: platform.clone(), artifacts })
+        let registry_images = (*self.registry_images).clone();
+        let (kubernetes, platform) = (version.into(), platform.clone());
+        Ok(Selection { kubernetes, platform, artifacts, registry_images, pulled: BTreeSet::new() })
     }
 }
 

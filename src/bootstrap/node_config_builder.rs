@@ -267,7 +267,7 @@ impl<'a> NodeConfigBuilder<'a> {
         let addons = Addon::all(&self.cluster.source)?;
         // An image that is fetched only for its addon is not there while that is off.
         let there = |image: &&str| self.artifacts.has(&format!("image/{image}"));
-        let of_addons = addons.iter().filter_map(|addon| addon.image.as_deref());
+        let of_addons = addons.iter().flat_map(Addon::all_images);
         let later = of_addons.filter(there).chain(["agnhost"]);
         let image = |name: &str, first: bool| -> Result<Image> {
             let id = format!("image/{name}");

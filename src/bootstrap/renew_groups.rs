@@ -148,7 +148,7 @@ impl RenewGroups {
         if cluster.settings.find_cloud_controller().is_none() {
             return Ok(());
         }
-        let addon = Addon::find_cloud_controller(&cluster.source)?;
+        let addon = Addon::find_cloud_controller(&cluster.source, &cluster.settings.addons)?;
         let Some(addon) = addon.filter(|addon| addon.is_on(&cluster.settings.addons)) else { return Ok(()) };
         let words = ["get", "daemonset", &addon.name, "--namespace=kube-system", "--ignore-not-found", "--output=json"];
         let text = kubectl(cluster)?.within(cx).run(&words)?;

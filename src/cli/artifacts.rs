@@ -1,6 +1,7 @@
 //! `turnup artifacts`: what is pinned, what is here, get it, check it, carry it elsewhere, record
 //! it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +20,9 @@ use crate::config::TreeSource;
 use crate::{Context, Error, Result};
 
 use super::{Global, Printer};
+
+/// The name of the form of a list.
+const ARTIFACTS: &str = "turnup.artifacts/1";
 
 /// Binaries and images: list, fetch, verify, export, pin.
 #[derive(Debug, ClapArgs)]
@@ -199,13 +203,29 @@ impl<'a> ArtifactsContext<'a> {
     fn list(&self) -> Result<()> {
         let selection = self.selection()?;
         let look = |artifact| Ok((artifact, self.cache.lookup(artifact, &self.sources, self.watch)?));
-        self.tell_rows(selection.artifacts.iter().map(look).collect::<Result<_>>()?)
+        let found: Vec<_> = selection.artifacts.iter().map(look).collect::<Result<_>>()?;
+        let rows: Vec<Row<'_>> = found.into_iter().map(|(artifact, blob)| Row::of(artifact, blob)).collect();
+        let pulled = &selection.registry_images;
+        if self.printer.is_json() {
+            let pulled: BTreeMap<_, _> = pulled.iter().map(|(name, image)| (name, image.reference())).collect();
+            return self.printer.json(&json!({"schema": ARTIFACTS, "artifacts": rows, "registry_images": pulled}));
+        }
+        rows.iter().try_for_each(|row| self.printer.line(&row.line()))?;
+        pulled.iter().try_for_each(|(name, image)| {
+            let id = format!("image/{name}");
+            self.printer.line(&format!(
+                "{id:<32} {:<8} {:<20} {}",
+                image.version(),
+                "pulled by nodes",
+                image.reference()
+            ))
+        })
     }
 
     fn tell_rows(&self, found: Vec<(&Artifact, Option<Blob>)>) -> Result<()> {
         let rows: Vec<Row<'_>> = found.into_iter().map(|(artifact, blob)| Row::of(artifact, blob)).collect();
         if self.printer.is_json() {
-            return self.printer.json(&json!({"schema": "turnup.artifacts/1", "artifacts": rows}));
+            return self.printer.json(&json!({"schema": ARTIFACTS, "artifacts": rows}));
         }
         rows.iter().try_for_each(|row| self.printer.line(&row.line()))
     }
@@ -229,7 +249,7 @@ impl<'a> ArtifactsContext<'a> {
     }
 
     fn verify(&self) -> Result<()> {
-        let mut names = std::collections::BTreeMap::new();
+        let mut names = BTreeMap::new();
         for version in self.lock.versions() {
             // A version that is not recorded for this platform has no names to offer, and nothing
             // in the cache.
@@ -307,6 +327,10 @@ impl<'a> ArtifactsContext<'a> {
         }
         let own = std::env::current_exe().context("cannot find turnup's own binary")?;
         export_bundle(&cache, &exported, &own, place, self.watch)?;
+        for (name, image) in selection.pulled_images() {
+            let reference = image.reference();
+            self.watch.progress(&format!("not in the bundle: {name}; nodes pull it from their registry: {reference}"));
+        }
         self.tell_rows(wanted.into_iter().zip(blobs.into_iter().map(Some)).collect())
     }
 

@@ -17,6 +17,7 @@ pub const CLOUD_CONTROLLER: &str = "phase3.cloud_controller";
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
 pub struct AddonSettings {
+    pub target: String,
     pub kube_proxy: bool,
     pub cloud_controller: bool,
     pub proxy_mode: Option<ProxyMode>,
@@ -63,6 +64,7 @@ pub enum FlannelBackend {
 impl AddonSettings {
     pub(super) fn read(settings: &Settings) -> Result<Self> {
         let mut read = Self {
+            target: settings.get("phase1.cloud_provider")?,
             kube_proxy: settings.get_bool("phase3.kube_proxy")?,
             cloud_controller: settings.get_bool(CLOUD_CONTROLLER)?,
             proxy_mode: settings.get_word("phase2.proxy_mode")?,

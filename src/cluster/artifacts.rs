@@ -18,7 +18,7 @@ impl Cluster {
     pub fn select_from(&self, lock: &Lock) -> Result<Selection> {
         let mut selection = lock.select(&self.settings.kubernetes_version)?;
         for addon in Addon::all(&self.source)?.iter().filter(|addon| addon.is_on(&self.settings.addons)) {
-            addon.image.iter().for_each(|image| selection.require_image(image));
+            addon.all_images().for_each(|image| selection.require_image(image));
         }
         if self.settings.runtime.ecr_credentials {
             selection.require_binary(ECR_PROVIDER);

@@ -24,9 +24,14 @@ pub struct Addon {
     pub summary: String,
     /// The setting that switches it on: a bool of phase 3.
     pub switch: String,
-    /// The image that it runs, which all nodes get; its version is the addon's. None for objects
-    /// that no program of their own stands behind.
+    /// The image that it runs, which all nodes get or pull; its version is the addon's. None for
+    /// objects that no program of their own stands behind.
     pub image: Option<String>,
+    /// Further images that it runs.
+    #[serde(default)]
+    pub images: Vec<String>,
+    /// The one target that it is for, as `phase1.cloud_provider` names it; none is for all.
+    pub target: Option<String>,
     /// The version of an addon without an image.
     pub version: Option<String>,
     /// The kind of its main object, which records the version; a `DaemonSet` or a `Deployment` is
@@ -98,13 +103,14 @@ impl Addon {
         sort(found)
     }
 
-    /// The cloud controller manager; none in a tree without one.
+    /// The cloud controller manager of the cluster's target; none where there is none.
     ///
     /// # Errors
     ///
     /// As [`Self::all`].
-    pub fn find_cloud_controller(source: &TreeSource) -> Result<Option<Self>> {
-        Ok(Self::all(source)?.into_iter().find(|addon| addon.switch == CLOUD_CONTROLLER))
+    pub fn find_cloud_controller(source: &TreeSource, settings: &AddonSettings) -> Result<Option<Self>> {
+        let mut all = Self::all(source)?.into_iter();
+        Ok(all.find(|addon| addon.switch == CLOUD_CONTROLLER && addon.is_for_target(settings)))
     }
 
     /// The files of its manifests, sorted.
@@ -114,10 +120,21 @@ impl Addon {
         files.filter(|file| !file.ends_with(&format!("/{FILE}"))).collect()
     }
 
-    /// Whether it is switched on.
+    /// The images that it runs.
+    pub fn all_images(&self) -> impl Iterator<Item = &str> {
+        self.image.iter().chain(&self.images).map(String::as_str)
+    }
+
+    /// Whether it is for the target of the cluster.
+    #[must_use]
+    pub fn is_for_target(&self, settings: &AddonSettings) -> bool {
+        self.target.as_ref().is_none_or(|target| *target == settings.target)
+    }
+
+    /// Whether it is switched on, and for the target of the cluster.
     #[must_use]
     pub fn is_on(&self, settings: &AddonSettings) -> bool {
-        self.find_switch(settings) == Some(true)
+        self.is_for_target(settings) && self.find_switch(settings) == Some(true)
     }
 
     fn find_switch(&self, settings: &AddonSettings) -> Option<bool> {
@@ -149,7 +166,7 @@ impl Addon {
     /// Refuses addons that are on and not for this Kubernetes.
     pub(super) fn require_all_fit(source: &TreeSource, settings: &AddonSettings, kubernetes: &str) -> Result<()> {
         for addon in Self::all(source)? {
-            let is_on = addon.require_switch(settings)?;
+            let is_on = addon.require_switch(settings)? && addon.is_on(settings);
             if let Some(why) = addon.skew(kubernetes).filter(|_| is_on) {
                 let message = format!("{}: the addon {}: {why}", addon.switch, addon.name);
                 let error = Error::config(message).evidence(format!("{DIR}/{}/{FILE} says so", addon.name));
@@ -248,6 +265,30 @@ mod tests {
         );
         let circle = all(&[("a", &needy("a", "\"b\"")), ("b", &needy("b", "\"a\""))]).unwrap_err();
         assert_eq!(circle.message(), "templates/addons: the addons a, b need each other");
+    }
+
+    #[test]
+    fn each_image_of_an_addon_is_pinned_and_each_pinned_one_is_an_addons() {
+        let lock = crate::artifacts::Lock::embedded().unwrap();
+        let addons = Addon::all(&TreeSource::embedded()).unwrap();
+        for version in lock.versions() {
+            let selection = lock.select(version).unwrap();
+            let unknown = |image: &&str| selection.image_version(image).is_none();
+            for addon in &addons {
+                assert_eq!(addon.all_images().find(unknown), None, "{} for {version}", addon.name);
+            }
+        }
+        let is_used = |image: &&String| addons.iter().any(|addon| addon.all_images().any(|it| it == *image));
+        assert_eq!(lock.registry_images.keys().find(|image| !is_used(image)), None);
+    }
+
+    #[test]
+    fn an_addon_of_another_target_is_off() {
+        let addon = &all(&[("a", &format!("{GOOD}target = \"aws\"\n"))]).unwrap()[0];
+        let mut settings = crate::config::Settings::defaults(&TreeSource::embedded()).unwrap();
+        assert!(!addon.is_on(&AddonSettings::read(&settings).unwrap()));
+        settings.set("phase1.cloud_provider", "aws").unwrap();
+        assert!(addon.is_on(&AddonSettings::read(&settings).unwrap()));
     }
 
     #[test]

@@ -30,8 +30,20 @@ fn every_mistake_has_a_place() {
         complaint("\"1.0.0\": [", "\"one\": ["),
         complaint("\"package\": \"example.invalid/tool\",", "\"package\": 7,"),
         complaint("{\n", "{{\n"),
+        complaint("\"sets\"", "\"registry_images\": {\"other\": {\"repository\": \"example.com/other\"}}, \"sets\""),
     ];
     insta::assert_snapshot!(complaints.join("\n\n"));
+}
+
+#[test]
+fn an_image_is_made_or_pulled_and_not_both() {
+    let image = serde_json::json!({
+        "repository": "example.com/coredns", "tag": "v1", "sha256": Digest::of(TOOL), "origin": {"kind": "assembled"}
+    });
+    let mut lock = serde_json::to_value(&*Lock::embedded().unwrap()).unwrap();
+    lock["registry_images"]["coredns"] = image;
+    let error = Lock::parse(&lock.to_string(), "cluster.lock.json").unwrap_err();
+    assert_eq!(error.message(), "cluster.lock.json: registry_images: coredns is an image of a module, too");
 }
 
 #[test]
