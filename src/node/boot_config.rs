@@ -36,8 +36,8 @@ pub(crate) const API_SERVERS_FILE: &str = "/var/lib/turnup/api-servers";
 pub(crate) const API_SERVERS: &str = "@turnup:api-servers@";
 /// The join token of the host's group, in a file of its own: Terraform fills it into user data.
 pub(crate) const TOKEN_FILE: &str = "/var/lib/turnup/join-token";
-/// The volume of etcd that is this host's, `ID NAME`: the code that creates it writes it there in
-/// the place of [`VOLUME`].
+/// The volume of etcd that is this host's, `ID,NAME`: the code that creates it writes it there in
+/// the place of [`VOLUME`]. A space would be none of a `data:` URL, which Ignition reads.
 pub(crate) const VOLUME_FILE: &str = "/var/lib/turnup/etcd-volume";
 /// What stands for it.
 pub(crate) const VOLUME: &str = "@turnup:volume@";
@@ -249,7 +249,8 @@ fn find_volume(place: &IdentityVolume) -> Result<Option<Volume>> {
 }
 
 fn parse_volume(text: &str, cloud: &str) -> Option<Volume> {
-    let (id, name) = text.trim().split_once(' ').filter(|_| !text.contains(VOLUME))?;
+    // Machines that began before have a space there.
+    let (id, name) = text.trim().split_once([',', ' ']).filter(|_| !text.contains(VOLUME))?;
     Some(Volume { cloud: cloud.to_owned(), id: id.to_owned(), name: name.to_owned() })
 }
 
@@ -561,9 +562,11 @@ mod tests {
     fn the_volume_is_what_was_written_in_its_place() {
         assert_eq!(parse_volume("@turnup:volume@\n", "gce"), None, "by a module that tells of none");
         assert_eq!(parse_volume("", "gce"), None);
-        let volume = parse_volume("projects/p/zones/z/disks/d d\n", "gce").unwrap();
-        let words = (volume.cloud.as_str(), volume.id.as_str(), volume.name.as_str());
-        assert_eq!(words, ("gce", "projects/p/zones/z/disks/d", "d"));
+        for text in ["projects/p/zones/z/disks/d,d\n", "projects/p/zones/z/disks/d d\n"] {
+            let volume = parse_volume(text, "gce").unwrap();
+            let words = (volume.cloud.as_str(), volume.id.as_str(), volume.name.as_str());
+            assert_eq!(words, ("gce", "projects/p/zones/z/disks/d", "d"));
+        }
     }
 
     #[test]

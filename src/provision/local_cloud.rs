@@ -126,7 +126,7 @@ impl Joining {
     pub(super) fn user_data(&self, host: &PlannedHost, volume: Option<&Volume>) -> Result<Option<(String, String)>> {
         let Some(group) = group_of(host) else { return Ok(None) };
         let (text, token) = self.groups.get(group).ok_or_else(|| Error::bug("a host is of no group"))?;
-        let volume = volume.map(|volume| format!("{}%20{}", volume.id.replace('/', "%2F"), volume.name));
+        let volume = volume.map(|volume| format!("{},{}", volume.id.replace('/', "%2F"), volume.name));
         let text = text.replace(API, &self.api).replace(API_SERVERS, &self.api_servers);
         let text = text.replace(TOKEN, token.trim());
         let text = volume.map_or(text.clone(), |volume| text.replace(VOLUME, &volume));

@@ -89,7 +89,7 @@ fn each_control_plane_machine_is_told_of_its_own_volume() {
     for (machine, member) in machines.iter().zip(["a", "b", "c"]) {
         let told = STANDARD.decode(machine["custom_data"].as_str().unwrap()).unwrap();
         let disk = format!("prod-etcd-main-{member}");
-        assert_eq!(String::from_utf8(told).unwrap(), format!("{} {disk}", ids[disk.as_str()]));
+        assert_eq!(String::from_utf8(told).unwrap(), format!("{},{disk}", ids[disk.as_str()]));
     }
     assert_eq!(machines.len(), 3);
 

@@ -15,16 +15,16 @@ use crate::cluster_addons::agnhost;
 use crate::cluster_reset::{ETCDCTL, on_host};
 use crate::cluster_support::{Site, TIMEOUT, can_make_hosts, say};
 
-const CONTROL_PLANES: [&str; 3] = ["it-control-plane-0", "it-control-plane-1", "it-control-plane-2"];
+pub(crate) const CONTROL_PLANES: [&str; 3] = ["it-control-plane-0", "it-control-plane-1", "it-control-plane-2"];
 const WORKER: &str = "it-worker-0";
 const SECRETS: usize = 200;
 /// Only what hangs takes as long.
 const SOON: Duration = Duration::from_mins(5);
 
-fn prepare() -> Option<Site> {
+pub(crate) fn prepare(name: &str, subnet: &str) -> Option<Site> {
     can_make_hosts().then(|| {
-        let site = Site::new("rotate");
-        site.configure("10.125.12.0/24", 1);
+        let site = Site::new(name);
+        site.configure(subnet, 1);
         site.ok(&["config", "set", "phase1.control_plane.count=3"]);
         site.warm_cache();
         site
@@ -32,7 +32,7 @@ fn prepare() -> Option<Site> {
 }
 
 /// Secrets, and pods that have to stay as they are.
-fn fill(site: &Site) {
+pub(crate) fn fill(site: &Site, secrets: usize) {
     let secret = |index: usize| {
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("secret-{index}")},
             "stringData": {"index": index.to_string()}})
@@ -42,7 +42,7 @@ fn fill(site: &Site) {
     let shop = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": {
         "replicas": 2, "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}}});
-    let items: Vec<Value> = (0..SECRETS).map(secret).chain([shop]).collect();
+    let items: Vec<Value> = (0..secrets).map(secret).chain([shop]).collect();
     let file = site.dir.join("fill.json");
     fs_err::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()).unwrap();
     site.kubectl(&["apply", "--server-side", "--filename", &file.display().to_string()]);
@@ -50,7 +50,7 @@ fn fill(site: &Site) {
 }
 
 /// What the secrets say, and what pods have restarted.
-fn look(site: &Site) -> (Vec<String>, Vec<String>) {
+pub(crate) fn look(site: &Site) -> (Vec<String>, Vec<String>) {
     let lines = |args: &[&str]| -> Vec<String> {
         let mut all: Vec<String> = site.kubectl(args).split_whitespace().map(str::to_owned).collect();
         all.sort();
@@ -94,7 +94,7 @@ fn requests_beside<R>(site: &Site, act: impl FnOnce() -> R) -> (R, usize, Vec<St
     (result, all, failed)
 }
 
-fn states(site: &Site, keyset: &str) -> Vec<(u64, String)> {
+pub(crate) fn states(site: &Site, keyset: &str) -> Vec<(u64, String)> {
     let list: Value = serde_json::from_str(&site.ok(&["keyset", "list", keyset, "--output", "json"]).out).unwrap();
     let items = list["items"].as_array().unwrap().iter();
     items.map(|item| (item["item"].as_u64().unwrap(), item["state"].as_str().unwrap().to_owned())).collect()
@@ -136,7 +136,7 @@ fn killed_after_its_promotion(site: &Site, keyset: &str) {
 }
 
 /// Values in etcd that this key has encrypted.
-fn encrypted_with(site: &Site, item: u32) -> usize {
+pub(crate) fn encrypted_with(site: &Site, item: u64) -> usize {
     let script = format!(
         "{ETCDCTL} get --prefix /registry/secrets/default/ --print-value-only | grep -a -o -F k8s:enc:secretbox:v1:key{item}: | wc -l"
     );
@@ -166,9 +166,9 @@ fn kubelets_have_certificates_of_the_new_authority(site: &Site) {
 #[test]
 #[ignore = "some twenty runs over four hosts: make test-rotate"]
 fn cluster_rotate_every_keyset() {
-    let Some(site) = prepare() else { return };
+    let Some(site) = prepare("rotate", "10.125.12.0/24") else { return };
     site.ok(&["up"]);
-    fill(&site);
+    fill(&site, SECRETS);
     killed_after_its_promotion(&site, "encryption-key");
     rotate(&site, "encryption-key", &[]);
     assert_eq!([1, 2].map(|item| encrypted_with(&site, item)), [0, SECRETS]);

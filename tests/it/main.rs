@@ -72,6 +72,7 @@ mod cluster_replaced;
 mod cluster_reset;
 mod cluster_restore;
 mod cluster_rotate;
+mod cluster_rotate_kills;
 mod cluster_settings;
 mod cluster_snapshots;
 mod cluster_static;

@@ -97,13 +97,19 @@ fn decode(contents: &Contents) -> Result<Zeroizing<Vec<u8>>> {
     Ok(unpacked)
 }
 
+/// What else may stand in a `data:` URL as it is; Ignition refuses the rest.
+const PLAIN: &[u8] = b"-_.!~*'();/?:@&=+$,";
+
 fn unescape(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let (mut bytes, mut rest) = (Zeroizing::new(Vec::with_capacity(text.len())), text.as_bytes());
     while let Some((first, others)) = rest.split_first() {
         rest = others;
-        if *first != b'%' {
+        if first.is_ascii_alphanumeric() || PLAIN.contains(first) {
             bytes.push(*first);
             continue;
+        }
+        if *first != b'%' {
+            return None;
         }
         let (code, others) = others.split_at_checked(2)?;
         bytes.push(u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok()?);
@@ -144,7 +150,9 @@ mod tests {
         for path in ["etc/passwd", "/../x", "/a/../../x", "/", "", "/./x/.."] {
             assert!(write_files(root.path(), &file(path, "data:,x")).is_err(), "{path}");
         }
-        for source in ["https://example.com/x", "data:,%zz", "data:,%a", "data:text/plain,x", "data:;base64,?"] {
+        for source in
+            ["https://example.com/x", "data:,%zz", "data:,%a", "data:,a b", "data:text/plain,x", "data:;base64,?"]
+        {
             assert!(write_files(root.path(), &file("/x", source)).is_err(), "{source}");
         }
         assert!(write_files(root.path(), "{}").is_err());

@@ -16,7 +16,7 @@ locals {
     {
       for host, one in var.cluster.control_plane : "control-plane/${host}" => replace(
         local.open_user_data["control-plane"], "@turnup:volume@",
-        "${aws_ebs_volume.etcd["main-${one.member}"].id} ${local.volumes["main-${one.member}"].name}"
+        "${aws_ebs_volume.etcd["main-${one.member}"].id},${local.volumes["main-${one.member}"].name}"
       )
     },
     # The bastion's.

@@ -44,7 +44,7 @@ locals {
   control_plane_user_data = {
     for host, one in var.cluster.control_plane : host => replace(
       local.open_user_data["control-plane"], "@turnup:volume@",
-      "${azurerm_managed_disk.etcd["main-${one.member}"].id} ${azurerm_managed_disk.etcd["main-${one.member}"].name}"
+      "${azurerm_managed_disk.etcd["main-${one.member}"].id},${azurerm_managed_disk.etcd["main-${one.member}"].name}"
     ) if contains(local.told, "control-plane")
   }
   # Whether a machine in the place of another one is the same host, with the same host key.

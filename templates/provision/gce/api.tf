@@ -44,7 +44,7 @@ locals {
   control_plane_user_data = {
     for host, one in var.cluster.control_plane : host => replace(
       local.open_user_data["control-plane"], "@turnup:volume@",
-      "${google_compute_disk.etcd["main-${one.member}"].id} ${google_compute_disk.etcd["main-${one.member}"].name}"
+      "${google_compute_disk.etcd["main-${one.member}"].id},${google_compute_disk.etcd["main-${one.member}"].name}"
     ) if contains(local.told, "control-plane")
   }
 }
