@@ -4,17 +4,11 @@
 //! leaves, and each address that is gone leaves the DNS zone and the Service's endpoints.
 //!
 //! `TURNUP_TEST_ROUNDS=20` for numbers that mean something; `TURNUP_TEST_SEED` repeats a choice.
-#![expect(clippy::disallowed_methods, reason = "kubectl asks from the network of a worker while the test harms hosts")]
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cluster_agent::wait_for_agents;
 use crate::cluster_crash::{Random, seed};
@@ -23,6 +17,7 @@ use crate::cluster_machines::rounds;
 use crate::cluster_support::{Site, can_make_hosts, say};
 use crate::dns_support::{DnsServer, Kind};
 use crate::history::HistoryRecorder;
+use crate::prober::{Prober, create};
 
 const HOSTS: [&str; 3] = ["it-control-plane-0", "it-control-plane-1", "it-control-plane-2"];
 const WORKERS: [&str; 2] = ["it-worker-0", "it-worker-1"];
@@ -56,66 +51,6 @@ fn tell(what: &str, times: &[f64]) {
     sorted.sort_by(f64::total_cmp);
     let at = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1];
     say(&format!("{what}: median {:.1} s, p95 {:.1} s, worst {:.1} s of {}", at(50), at(95), at(100), sorted.len()));
-}
-
-/// A client in the network of a worker, which asks one thing again and again by the balancer there.
-struct Prober {
-    is_over: Arc<AtomicBool>,
-    /// When an answer came, and what it was.
-    answers: Arc<Mutex<Vec<(Instant, Value)>>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Prober {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        self.thread.take().map(JoinHandle::join);
-    }
-}
-
-impl Prober {
-    /// `words` are kubectl's, for this number.
-    fn start(site: &Site, words: impl Fn(usize) -> Vec<String> + Send + 'static) -> Self {
-        let machine = site.spec(WORKERS[0])["machine"].as_str().unwrap().to_owned();
-        let kubectl = site.ok(&["artifacts", "path", "kubectl"]).out.trim().to_owned();
-        let kubeconfig = site.path("kubeconfig").display().to_string();
-        let fixed = [
-            format!("--net=/run/netns/{machine}"),
-            kubectl,
-            format!("--kubeconfig={kubeconfig}"),
-            "--server=https://127.0.0.1:3992".to_owned(),
-            "--request-timeout=2s".to_owned(),
-        ];
-        let (is_over, answers) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<_>>>::default());
-        let (over, all) = (Arc::clone(&is_over), Arc::clone(&answers));
-        let thread = std::thread::spawn(move || {
-            for number in 0.. {
-                if over.load(Ordering::SeqCst) {
-                    return;
-                }
-                let output = Command::new("nsenter").args(&fixed).args(words(number)).output().unwrap();
-                if output.status.success() {
-                    let answer = serde_json::from_slice(&output.stdout).unwrap_or_default();
-                    all.lock().unwrap().push((Instant::now(), answer));
-                }
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        });
-        Self { is_over, answers, thread: Some(thread) }
-    }
-
-    /// The longest time without an answer from this moment until now, in seconds.
-    fn longest_pause(&self, from: Instant) -> f64 {
-        let answers = self.answers.lock().unwrap();
-        let times = answers.iter().map(|(at, _)| *at).filter(|at| *at > from).chain([Instant::now()]);
-        let (_, longest) = times.fold((from, Duration::ZERO), |(last, longest), at| (at, longest.max(at - last)));
-        longest.as_secs_f64()
-    }
-
-    /// What was answered since then.
-    fn answers_since(&self, from: Instant) -> Vec<Value> {
-        self.answers.lock().unwrap().iter().filter(|(at, _)| *at > from).map(|(_, answer)| answer.clone()).collect()
-    }
 }
 
 fn prepare() -> Option<(Site, DnsServer)> {
@@ -223,15 +158,6 @@ impl Watch<'_> {
     }
 }
 
-/// kubectl's words for an object that is new each time.
-fn create(dir: &std::path::Path) -> impl Fn(usize) -> Vec<String> + Send + 'static {
-    let file = dir.join("probe.json");
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "probe-"}});
-    fs_err::write(&file, object.to_string()).unwrap();
-    let path = "--raw=/api/v1/namespaces/default/configmaps".to_owned();
-    move |_| vec!["create".to_owned(), path.clone(), format!("--filename={}", file.display())]
-}
-
 #[test]
 #[ignore = "minutes a round: make test-heal"]
 fn cluster_gates_of_a_control_plane_that_loses_hosts_and_data() {
@@ -240,7 +166,8 @@ fn cluster_gates_of_a_control_plane_that_loses_hosts_and_data() {
     settle_records(&site);
     let history = HistoryRecorder::start(&site, &HOSTS);
     let list = |_| vec!["get".to_owned(), "--raw=/api/v1/nodes".to_owned()];
-    let (writes, reads) = (Prober::start(&site, create(&site.dir)), Prober::start(&site, list));
+    let (writes, reads) =
+        (Prober::by_balancer(&site, WORKERS[0], create(&site.dir)), Prober::by_balancer(&site, WORKERS[0], list));
     let watch = Watch { site: &site, dns: &dns, writes, reads };
     wait("the names", Instant::now(), || watch.is_whole());
 

@@ -15,8 +15,8 @@ use crate::cluster_addons::agnhost;
 use crate::cluster_support::{Events, Site, TIMEOUT, say};
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
-const OLD: &str = "1.35.4";
-const NEW: &str = "1.36.3";
+pub(crate) const OLD: &str = "1.35.4";
+pub(crate) const NEW: &str = "1.36.3";
 /// Only what hangs takes as long.
 const SOON: Duration = Duration::from_mins(5);
 
@@ -127,7 +127,7 @@ pub(crate) fn workers_are_drained_one_by_one(site: &Site, workers: &[&str], inte
     site.kubectl(&["delete", "deployment/shop", "poddisruptionbudget/shop", "--wait=false"]);
 }
 
-fn versions(site: &Site) -> Vec<(String, String)> {
+pub(crate) fn versions(site: &Site) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let nodes = site.get(&["nodes"]).into_iter();
     nodes.map(|node| (text(&node["metadata"]["name"]), text(&node["status"]["nodeInfo"]["kubeletVersion"]))).collect()

@@ -82,6 +82,7 @@ mod cluster_support;
 mod cluster_systems;
 mod cluster_traefik;
 mod cluster_upgrade;
+mod cluster_upgrade_skew;
 mod completions;
 mod component_reference;
 mod config_agree;
@@ -147,6 +148,7 @@ mod kubeconfig_cli;
 #[cfg(feature = "test-fakes")]
 mod modes;
 mod plan_unknown;
+mod prober;
 mod redaction;
 mod reference;
 #[cfg(all(feature = "test-fakes", feature = "failpoints"))]

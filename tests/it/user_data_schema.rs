@@ -224,4 +224,14 @@ fn ignition_takes_every_document() {
     )
     .unwrap();
     assert!(!validate(&broken).0, "the validator sees nothing");
+    // What Terraform puts in the place of the volume, as the modules write it and as none may.
+    let azure = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d,d";
+    for (volume, is_taken) in
+        [("projects/p/zones/z/disks/d,d", true), (azure, true), ("vol-0a,d", true), ("vol-0a d", false)]
+    {
+        let file = json!({"path": "/var/lib/turnup/etcd-volume", "contents": {"source": format!("data:,{volume}%0A")}});
+        let text = json!({"ignition": {"version": "3.1.0"}, "storage": {"files": [file]}}).to_string();
+        fs_err::write(&broken, text).unwrap();
+        assert_eq!(validate(&broken).0, is_taken, "{volume}");
+    }
 }
