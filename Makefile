@@ -92,13 +92,13 @@ test-backup: ## Backups of etcd, stores for them, and the way back to one by han
 	cargo test --locked --all-features --lib -- --ignored backup::store backup::blob
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_backup
 test-heal: ## Lost members, hosts, machines and disks of the control plane, and what comes back by itself, on real hosts; needs root
-	cargo test --locked --all-features --test it -- --include-ignored --test-threads=1 cluster_disk cluster_dns cluster_gates cluster_members cluster_ha cluster_heal cluster_machines cluster_names cluster_quota cluster_replaced
+	cargo test --locked --all-features --test it -- --include-ignored --test-threads=1 cluster_disk cluster_dns cluster_gates cluster_members cluster_ha cluster_heal cluster_kubelets cluster_machines cluster_names cluster_quota cluster_replaced
 	cargo test --locked --all-features --lib -- --ignored --nocapture rejoin_
 test-restore: ## The majority of etcd lost, all of it, and back on purpose, with kills, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_restore
 test-addons: ## Addons that are off by default, on real hosts; needs root
 	cargo test --locked --all-features --lib -- --ignored traefik_run
-	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics cluster_storage cluster_exporters cluster_policies cluster_snapshots cluster_gateway cluster_traefik cluster_addon_manager cluster_manifests cluster_certificates cluster_logs
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics cluster_storage cluster_exporters cluster_policies cluster_snapshots cluster_gateway cluster_traefik cluster_addon_manager cluster_manifests cluster_certificates cluster_logs cluster_webhooks
 test-bench: ## `turnup bench`, one small round next to kubeadm: every milestone is reached; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_bench
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs

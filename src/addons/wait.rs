@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::bootstrap::kubectl;
+use crate::bootstrap::{find_unanswered, kubectl};
 use crate::error::{Class, Error, Result};
 use crate::phase::{Action, Check, Cx, Inputs};
 
@@ -18,6 +18,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a pod may show a reason that no waiting cures: images can still be on their way into a
 /// new node.
 const STUCK: Duration = Duration::from_secs(45);
+/// From when on, and how often, it is looked whether a webhook holds everything up.
+const WEBHOOKS: Duration = Duration::from_secs(20);
 /// How long the API server may be away while we wait.
 const AWAY: Duration = Duration::from_mins(1);
 
@@ -46,6 +48,7 @@ impl Action for WaitForAddons {
             renewed: false,
             stuck_since: None,
             away_since: None,
+            webhooks_at: Instant::now() + WEBHOOKS,
         }
         .run()
     }
@@ -60,6 +63,7 @@ struct Waiting<'a> {
     renewed: bool,
     stuck_since: Option<Instant>,
     away_since: Option<Instant>,
+    webhooks_at: Instant,
 }
 
 impl Waiting<'_> {
@@ -73,6 +77,7 @@ impl Waiting<'_> {
                     return Ok(());
                 }
                 self.renew(&observed)?;
+                self.tell_webhooks();
                 self.check_stuck(&observed, &outlook)?;
                 if self.cx.remaining() < Duration::from_secs(10) {
                     let error = Error::transient("the addons do not become ready in time");
@@ -112,6 +117,23 @@ impl Waiting<'_> {
             if self.doing != doing {
                 self.cx.progress(&*doing);
                 self.doing = doing;
+            }
+        }
+    }
+
+    /// Names webhooks that must be asked and do not answer: they may be what is waited for.
+    fn tell_webhooks(&mut self) {
+        if Instant::now() < self.webhooks_at {
+            return;
+        }
+        self.webhooks_at = Instant::now() + WEBHOOKS;
+        let found = kubectl(&self.context.cluster).and_then(|kubectl| find_unanswered(&kubectl.within(self.cx)));
+        // Whether the API answers is told elsewhere.
+        for webhook in found.unwrap_or_default() {
+            let said = webhook.advise();
+            if !self.told.contains(&said) {
+                self.cx.progress(&*said);
+                self.told.push(said);
             }
         }
     }

@@ -96,6 +96,7 @@ pub mod user_kubeconfig;
 mod usual_facts;
 mod version_skew;
 mod volume_snapshots;
+mod webhooks;
 
 pub use api::{APPLY, KUBECONFIG, Kubectl, kubectl};
 pub use condition::{find_condition, is_ready};
@@ -119,3 +120,4 @@ pub use steps::{phase, simulate_node_config};
 pub use user_data::{hosts_phase, provision_phase, provision_phase_with};
 pub use usual_facts::assume_facts;
 pub use version_skew::require_supported_hop;
+pub use webhooks::{UnansweredWebhook, find_unanswered};

@@ -79,12 +79,13 @@ impl Overview {
     }
 
     pub(super) fn print(&self, printer: &Printer) -> Result<()> {
-        let Live { nodes, csrs, addons } = &self.live;
+        let Live { nodes, csrs, addons, webhooks } = &self.live;
         let csrs = csrs.as_ref().ok();
         if printer.is_json() {
             return printer.json(&json!({
                 "schema": status::SCHEMA, "nodes": nodes, "unjoined": csrs.map(|csrs| &csrs.joining),
-                "unserved": csrs.map(|csrs| &csrs.serving), "addons": addons, "kubeconfig": self.kubeconfig,
+                "unserved": csrs.map(|csrs| &csrs.serving), "unanswered_webhooks": webhooks.as_ref().ok(),
+                "addons": addons, "kubeconfig": self.kubeconfig,
             }));
         }
         printer.line(&status::render_live(&self.live))?;

@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::bootstrap::{KUBECONFIG, PendingCsrs, find_condition, find_pending, is_ready, kubectl};
+use crate::bootstrap::{
+    KUBECONFIG, PendingCsrs, UnansweredWebhook, find_condition, find_pending, find_unanswered, is_ready, kubectl,
+};
 use crate::cluster::Cluster;
 use crate::error::Result;
 
@@ -43,6 +45,8 @@ pub(crate) struct Live {
     pub csrs: Result<PendingCsrs>,
     /// The addons.
     pub addons: Vec<AddonStatus>,
+    /// Webhooks that must be asked and do not answer, or why they cannot be listed.
+    pub webhooks: Result<Vec<UnansweredWebhook>>,
 }
 
 impl Live {
@@ -56,6 +60,7 @@ impl Live {
             nodes: items(&nodes).iter().map(NodeStatus::read).collect(),
             csrs: find_pending(cluster, &kubectl),
             addons: items(&workloads).iter().map(AddonStatus::read).collect(),
+            webhooks: find_unanswered(&kubectl),
         })
     }
 

@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::rotation::{UnfinishedRotation, find_unfinished};
-use crate::bootstrap::{KUBECONFIG, PendingCsr, PendingCsrs, restore};
+use crate::bootstrap::{KUBECONFIG, PendingCsr, PendingCsrs, UnansweredWebhook, restore};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::inventory::Host;
@@ -73,6 +73,8 @@ pub(crate) struct Status {
     pub unjoined: Option<Vec<PendingCsr>>,
     /// Requests for serving certificates that are pending; nothing where the API was not asked.
     pub unserved: Option<Vec<PendingCsr>>,
+    /// Webhooks that must be asked and do not answer.
+    pub unanswered_webhooks: Option<Vec<UnansweredWebhook>>,
     /// The addons as the API has them; nothing where it was not asked.
     pub addons: Option<Vec<AddonStatus>>,
     /// What components do not run with as their configuration says; nothing where they were not
@@ -140,7 +142,7 @@ impl Status {
         }
         let away = api.is_err();
         match api {
-            Ok(Some(Live { nodes, csrs, addons })) => {
+            Ok(Some(Live { nodes, csrs, addons, webhooks })) => {
                 status.ask_components(cluster, &nodes);
                 (status.nodes, status.addons) = (Some(nodes), Some(addons));
                 match csrs {
@@ -148,6 +150,10 @@ impl Status {
                         (status.unjoined, status.unserved) = (Some(joining), Some(serving));
                     }
                     Err(error) => status.gaps.push(Gap::new("requests of kubelets", error)),
+                }
+                match webhooks {
+                    Ok(webhooks) => status.unanswered_webhooks = Some(webhooks),
+                    Err(error) => status.gaps.push(Gap::new("admission webhooks", error)),
                 }
             }
             Ok(None) => {}
@@ -226,6 +232,7 @@ impl Status {
             nodes: None,
             unjoined: None,
             unserved: None,
+            unanswered_webhooks: None,
             addons: None,
             drifts: None,
             backup: None,

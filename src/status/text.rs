@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use crate::bootstrap::PendingCsr;
+use crate::bootstrap::{PendingCsr, UnansweredWebhook};
 use crate::component::Mismatch;
 use crate::phase::Condition;
 use crate::report::Table;
@@ -32,6 +32,7 @@ pub(crate) fn render(status: &Status) -> String {
     }
     parts.extend(status.unjoined.as_deref().map(unjoined));
     parts.extend(status.unserved.as_deref().map(unserved));
+    parts.extend(status.unanswered_webhooks.as_deref().map(unanswered));
     if let Some(addons) = &status.addons {
         parts.push(self::addons(addons));
     }
@@ -60,6 +61,9 @@ pub(crate) fn render_live(live: &Live) -> String {
     if let Ok(csrs) = &live.csrs {
         parts.extend([unjoined(&csrs.joining), unserved(&csrs.serving)]);
     }
+    if let Ok(webhooks) = &live.webhooks {
+        parts.push(unanswered(webhooks));
+    }
     parts.push(addons(&live.addons));
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
@@ -81,6 +85,20 @@ fn unjoined(csrs: &[PendingCsr]) -> String {
 /// The kubelets that cannot serve, and why; nothing where all can.
 fn unserved(csrs: &[PendingCsr]) -> String {
     pending("kubelet serving certificates that are not issued (no logs, no exec):", csrs)
+}
+
+/// The webhooks that keep something from being written; nothing where all answer.
+fn unanswered(webhooks: &[UnansweredWebhook]) -> String {
+    if webhooks.is_empty() {
+        return String::new();
+    }
+    // Others chose all of it. The command stays one line, to be copied.
+    let line = |one: &UnansweredWebhook| {
+        let (what, command) = (one.describe(), one.remedy());
+        format!("{}    {}\n", wrap(&terminal::line(&what), 2), terminal::line(&command))
+    };
+    let lines: String = webhooks.iter().take(LISTED).map(line).collect();
+    format!("webhooks without which nothing of their kinds is written, and how to let it pass:\n{lines}")
 }
 
 fn pending(title: &str, csrs: &[PendingCsr]) -> String {

@@ -14,7 +14,7 @@ mod tests;
 use std::time::{Duration, Instant};
 
 use crate::addons::observed::Observed;
-use crate::bootstrap::{Kubectl, groups, kubectl};
+use crate::bootstrap::{Kubectl, find_unanswered, groups, kubectl};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::Inventory;
@@ -88,7 +88,9 @@ fn check_state(
     loop {
         match kubectl.get(&["nodes,pods", "--namespace=kube-system"]) {
             Ok(list) => {
-                let checks = state::judge(inventory, network, tolerated, &Observed::parse(&list));
+                let mut checks = state::judge(inventory, network, tolerated, &Observed::parse(&list));
+                // Without an answer the nodes' own states count.
+                checks.extend(find_unanswered(kubectl).unwrap_or_default().iter().map(state::judge_webhook));
                 if checks.iter().all(|check| check.ok) || is_over() {
                     return Ok(checks);
                 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::addons::observed::{Observed, Pod};
+use crate::bootstrap::UnansweredWebhook;
 use crate::inventory::{Inventory, Role};
 
 use super::CheckResult;
@@ -112,6 +113,10 @@ fn judge_critical_pods(network: bool, observed: &Observed) -> Vec<(Option<&str>,
         .filter(expected)
         .map(|pod| (pod.node.as_deref(), judge_pod("critical pod", pod)))
         .collect()
+}
+
+pub(super) fn judge_webhook(webhook: &UnansweredWebhook) -> CheckResult {
+    CheckResult::failed("webhook", &webhook.webhook, webhook.describe(), webhook.remedy())
 }
 
 fn judge_pod(check: &'static str, pod: &Pod) -> CheckResult {
