@@ -250,6 +250,7 @@ mod tests {
                 "metrics-server",
                 "node-exporter",
                 "snapshot-controller",
+                "aws-ebs-csi-driver",
                 "traefik"
             ]
         );

@@ -203,7 +203,7 @@ fn hosts_may_do_what_is_written_here_and_nothing_else() {
 
     let amazon = ["aws_iam_role", "aws_iam_role_policy", "aws_iam_role_policy_attachment"];
     let of_amazon = ["assume_role_policy", "permissions_boundary", "role", "policy", "policy_arn"];
-    let told = ["ha-private", "ha-strict", "groups", "dns", "names"]
+    let told = ["ha-private", "ha-strict", "groups", "dns", "names", "volumes"]
         .map(|profile| rights("aws", profile, &amazon, &of_amazon));
     insta::assert_snapshot!("rights_aws", told.join("\n"));
 
