@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 use super::early_look::{find_leaving, judge_early};
 use super::object::{ADDON, DRIVER, Object};
 
-/// Where volumes of a driver show, and the driver itself: its label says which addon has brought it.
+/// Where volumes of a driver show, and the driver itself: its label says which addon has brought
+/// it.
 const VOLUMES: [&str; 4] =
     ["persistentvolumes", "persistentvolumeclaims", "volumeattachments.storage.k8s.io", "csidrivers.storage.k8s.io"];
 /// Only clusters with snapshots know it.
@@ -32,8 +33,8 @@ pub(super) fn judge_going(kubectl: &Kubectl, going: &[Object], addons: &[Addon])
     if drivers.is_empty() { Ok(()) } else { judge(&drivers, &list(kubectl)?, addons) }
 }
 
-/// The same before an earlier phase takes the rights of the driver's hosts away. It asks the cluster
-/// only where a driver was on.
+/// The same before an earlier phase takes the rights of the driver's hosts away. It asks the
+/// cluster only where a driver was on.
 pub fn require_no_driver_volumes(cluster: &Cluster) -> Result<()> {
     let leaving = find_leaving(cluster)?;
     if drivers_of(&leaving).is_empty() {

@@ -1,4 +1,4 @@
-//! The manifests of the CSI driver of EBS before a real API server: it knows every field, its rights
+//! The manifests of the CSI driver of EBS before a real API server: it knows every field, rights
 //! are those of the addon, nothing is left of it, and what keeps it is read from real lists. No
 //! driver runs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -23,7 +23,7 @@ const ON: [(&str, &str); 4] = [
     ("phase3.snapshots", "y"),
 ];
 
-/// Each with what the API server would refuse of it, were it written by hand: an unknown field, too.
+/// As the API server takes it where it is to know every field.
 fn apply(admin: &Kubectl, addon: &str) -> Vec<Object> {
     let manifest = render_set(addon, &ON).unwrap();
     let args = ["apply", "--server-side", "--validate=strict", "--filename=-"];
