@@ -15,6 +15,8 @@ mod certificate_tests;
 mod cloud_controller_run_tests;
 #[cfg(test)]
 mod cloud_controller_tests;
+#[cfg(test)]
+mod compute_disk_tests;
 mod context;
 mod definitions;
 mod driver_volumes;

@@ -251,6 +251,7 @@ mod tests {
                 "node-exporter",
                 "snapshot-controller",
                 "aws-ebs-csi-driver",
+                "gcp-compute-persistent-disk-csi-driver",
                 "traefik"
             ]
         );

@@ -209,6 +209,7 @@ pub(crate) const ELSEWHERE: &[(&str, &[&str])] = &[
             "phase3.cloud_storage_log_level",
         ],
     ),
+    ("manifest `addons/gcp-compute-persistent-disk-csi-driver.yaml`", &["phase3.pd_type", "phase3.pd_fs_type"]),
     (
         "manifest `addons/aws-ebs-csi-driver.yaml`",
         &[
