@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::bootstrap::credentials::write_kubeconfig;
-use crate::bootstrap::{Kubectl, find_condition, kubectl};
+use crate::bootstrap::{Kubectl, find_condition};
 use crate::cluster::{Addon, Cluster};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, Result};
 
+use super::early_look::judge_early;
 use super::object::{ADDON, DEFINITION, Object};
 use super::prunable::MANAGED_BY;
 use super::render::file_of;
@@ -145,21 +145,11 @@ pub fn require_unused_definitions(cluster: &Cluster) -> Result<()> {
     if off.is_empty() || !settings.prune {
         return Ok(());
     }
-    let ask = || {
-        if let Some(inventory) = cluster.find_inventory()? {
-            // The administrator's certificate lives for a day, clusters live longer.
-            write_kubeconfig(cluster, &inventory)?;
-        }
-        let kubectl = kubectl(cluster)?;
-        let mut going = find_definitions(&kubectl)?;
+    judge_early(cluster, |kubectl| {
+        let mut going = find_definitions(kubectl)?;
         going.retain(|definition| off.contains(&definition.addon.as_str()));
-        Ok(judge(&going, &list_objects(&kubectl, &going)?, &addons))
-    };
-    match ask() {
-        Ok(judged) => judged,
-        Err(error) if Error::class(&error) == Class::Interrupted => Err(error),
-        Err(_) => Ok(()),
-    }
+        Ok(judge(&going, &list_objects(kubectl, &going)?, &addons))
+    })
 }
 
 #[cfg(test)]
@@ -169,6 +159,7 @@ mod tests {
 
     use super::*;
     use crate::config::TreeSource;
+    use crate::error::Class;
 
     fn definition(kind: &str, is_namespaced: bool) -> DefinedKind {
         let plural = format!("{}s.snapshot.storage.k8s.io", kind.to_lowercase());

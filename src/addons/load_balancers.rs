@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::bootstrap::Kubectl;
 use crate::bootstrap::cloud_resources::CLEANUP;
-use crate::bootstrap::credentials::write_kubeconfig;
-use crate::bootstrap::{Kubectl, kubectl};
 use crate::cluster::{Addon, CLOUD_CONTROLLER, Cluster};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, Result};
 
+use super::early_look::judge_early;
 use super::object::Object;
 use super::render::file_of;
 
@@ -33,18 +33,7 @@ pub fn require_no_load_balancers(cluster: &Cluster) -> Result<()> {
     if addon.is_on(settings) || !settings.prune || !cluster.store.path(file_of(&addon.name)).exists() {
         return Ok(());
     }
-    let ask = || -> Result<Result<()>> {
-        if let Some(inventory) = cluster.find_inventory()? {
-            // The administrator's certificate lives for a day, clusters live longer.
-            write_kubeconfig(cluster, &inventory)?;
-        }
-        Ok(judge(&list(&kubectl(cluster)?)?))
-    };
-    match ask() {
-        Ok(judged) => judged,
-        Err(error) if error.class() == Class::Interrupted => Err(error),
-        Err(_) => Ok(()),
-    }
+    judge_early(cluster, |kubectl| Ok(judge(&list(kubectl)?)))
 }
 
 fn list(kubectl: &Kubectl) -> Result<Value> {

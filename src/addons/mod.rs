@@ -15,8 +15,16 @@ mod certificate_tests;
 mod cloud_controller_run_tests;
 #[cfg(test)]
 mod cloud_controller_tests;
+#[cfg(test)]
+mod compute_disk_tests;
 mod context;
 mod definitions;
+mod driver_volumes;
+mod early_look;
+#[cfg(test)]
+mod ebs_run_tests;
+#[cfg(test)]
+mod ebs_tests;
 mod evidence;
 mod list;
 mod load_balancers;
@@ -42,6 +50,7 @@ mod wait;
 
 pub use addon_manager::run as run_addon_manager;
 pub use definitions::require_unused_definitions;
+pub use driver_volumes::require_no_driver_volumes;
 pub(crate) use evidence::collect as collect_evidence;
 pub use list::{AddonList, AddonRow, ManifestRow};
 pub use load_balancers::require_no_load_balancers;

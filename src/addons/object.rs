@@ -22,8 +22,9 @@ pub(super) const SYSTEM: &str = "kube-system";
 /// All namespaces in which addons have objects.
 pub(super) const HOMES: [&str; 2] = [SYSTEM, "default"];
 /// Kinds of addons without a namespace.
-const CLUSTER_SCOPED: [&str; 11] = [
+const CLUSTER_SCOPED: [&str; 13] = [
     "APIService",
+    DRIVER,
     "ClusterRole",
     "ClusterRoleBinding",
     DEFINITION,
@@ -34,8 +35,11 @@ const CLUSTER_SCOPED: [&str; 11] = [
     WEBHOOKS[0],
     WEBHOOKS[1],
     "StorageClass",
+    "VolumeSnapshotClass",
 ];
 
+/// Tells kubelets and controllers of a CSI driver, which has its name.
+pub(super) const DRIVER: &str = "CSIDriver";
 /// Defines a kind.
 pub(super) const DEFINITION: &str = "CustomResourceDefinition";
 /// What a controller writes for itself: which of several pods acts, the keys of a webhook. The

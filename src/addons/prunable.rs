@@ -10,12 +10,14 @@ use super::object::{ADDON, Object};
 pub(super) const KINDS: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io,\
     mutatingwebhookconfigurations.admissionregistration.k8s.io,apiservices.apiregistration.k8s.io,deployments.apps,\
     daemonsets.apps,poddisruptionbudgets.policy,services,configmaps,limitranges,ingressclasses.networking.k8s.io,\
-    storageclasses.storage.k8s.io,serviceaccounts,rolebindings.rbac.authorization.k8s.io,roles.rbac.authorization.k8s.io,\
+    storageclasses.storage.k8s.io,csidrivers.storage.k8s.io,serviceaccounts,\
+    rolebindings.rbac.authorization.k8s.io,roles.rbac.authorization.k8s.io,\
     clusterrolebindings.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io,leases.coordination.k8s.io,\
     validatingadmissionpolicybindings.admissionregistration.k8s.io,\
     validatingadmissionpolicies.admissionregistration.k8s.io,secrets,customresourcedefinitions.apiextensions.k8s.io";
 /// The same of kinds that an addon defines, and that a cluster without it does not serve.
-pub(super) const DEFINED_KINDS: [&str; 1] = ["gatewayclasses.gateway.networking.k8s.io"];
+pub(super) const DEFINED_KINDS: [&str; 2] =
+    ["gatewayclasses.gateway.networking.k8s.io", "volumesnapshotclasses.snapshot.storage.k8s.io"];
 /// The labels that every object of an addon has: by them it is found.
 pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "turnup");
 

@@ -126,6 +126,7 @@ impl TemplateValues<'_> {
             node_balancer => self.api.node_balancer,
             kube_proxy_config => kube_proxy_config(settings)?,
             cluster_name => &settings.name,
+            control_planes => settings.control_planes,
             ..merge_maps([Value::from(Serde(&settings.addons)), Value::from(Serde(&more))])
         };
         let files = addon.manifests(self.source).into_iter();

@@ -24,7 +24,7 @@ use super::prunable::is_of_defined_kind;
 use super::render::Rendered;
 use super::replacement::replace_where_refused;
 use super::wait::WaitForAddons;
-use super::{authorities, definitions, load_balancers, preview, prune};
+use super::{authorities, definitions, driver_volumes, load_balancers, preview, prune};
 
 /// Where the manifests lie below the cluster's directory.
 const DIR: &str = "addons";
@@ -177,7 +177,8 @@ impl Apply {
         let superfluous = self.0.superfluous(&there, &manifests);
         let mut changes = preview::find_changes(&kubectl, &there, &wanted, &superfluous)?;
         let mut allowed = definitions::require_removable(&self.0.cluster, &kubectl, &superfluous)
-            .and(load_balancers::require_none(&self.0.cluster, &kubectl, &superfluous));
+            .and(load_balancers::require_none(&self.0.cluster, &kubectl, &superfluous))
+            .and(driver_volumes::require_none(&self.0.cluster, &kubectl, &superfluous));
         let recorded = find_recorded(&kubectl)?;
         for set in self.0.sets()? {
             let (of_set, is_allowed) = self.0.delivery(&kubectl, set, &recorded).find_changes()?;
@@ -287,6 +288,7 @@ impl Apply {
         let superfluous = self.0.superfluous(&there, &manifests);
         definitions::require_removable(&self.0.cluster, kubectl, &superfluous)?;
         load_balancers::require_none(&self.0.cluster, kubectl, &superfluous)?;
+        driver_volumes::require_none(&self.0.cluster, kubectl, &superfluous)?;
         let (sets, recorded) = (self.0.sets()?, find_recorded(kubectl)?);
         sets.iter().try_for_each(|set| self.0.delivery(kubectl, set, &recorded).require_replaceable())?;
         if self.0.has_manager() {

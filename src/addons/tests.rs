@@ -93,6 +93,7 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
         restarted,
         [
             "aws-cloud-controller-manager",
+            "aws-ebs-csi-driver",
             "cert-manager",
             "coredns",
             "flannel",
@@ -425,14 +426,16 @@ fn pods_of_every_daemon_set_have_the_hash() {
     let pairs = [
         ("phase1.cloud_provider", "aws"),
         ("phase3.cloud_controller", "y"),
+        ("phase3.cloud_storage", "y"),
         ("phase3.node_exporter", "y"),
         ("phase3.network_policies", "y"),
         ("phase3.log_shipping", "y"),
         ("phase3.log_shipping_endpoint", "http://192.0.2.7:4318"),
     ];
     let mut seen = BTreeSet::new();
-    let own = "aws-cloud-controller-manager";
-    for addon in [own, "flannel", "kube-network-policies", "kube-proxy", "log-shipping", "node-exporter"] {
+    let of_aws = ["aws-cloud-controller-manager", "aws-ebs-csi-driver"];
+    let of_all = ["flannel", "kube-network-policies", "kube-proxy", "log-shipping", "node-exporter"];
+    for addon in of_aws.into_iter().chain(of_all) {
         for (object, value) in Object::read(&render_set(addon, &pairs).unwrap()).unwrap() {
             if object.kind == "DaemonSet" {
                 let hash = |value: &Value| value["metadata"]["annotations"]["turnup.dev/hash"].clone();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::addons::{require_no_load_balancers, require_unused_definitions};
+use crate::addons::{require_no_driver_volumes, require_no_load_balancers, require_unused_definitions};
 use crate::artifacts::Digest;
 use crate::bootstrap::restore;
 use crate::cluster::Cluster;
@@ -209,6 +209,7 @@ impl ClusterSession {
         }
         require_unused_definitions(&self.cluster)?;
         require_no_load_balancers(&self.cluster)?;
+        require_no_driver_volumes(&self.cluster)?;
         if phases.contains(&PhaseName::Provision) && !matches!(self.cluster.find_inventory(), Ok(Some(_))) {
             // Before the first host is made: better now than after some minutes.
             let subject = self.cluster.doctor_subject();

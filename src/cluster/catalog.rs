@@ -250,6 +250,8 @@ mod tests {
                 "metrics-server",
                 "node-exporter",
                 "snapshot-controller",
+                "aws-ebs-csi-driver",
+                "gcp-compute-persistent-disk-csi-driver",
                 "traefik"
             ]
         );

@@ -67,9 +67,10 @@ fn check_servers(facts: &Values<'_, '_>) -> Vec<Problem> {
 }
 
 /// Limits of memory, and what the manifests request: the API server refuses a limit below it.
-const LIMITS: [(&str, &str, &str); 7] = [
+const LIMITS: [(&str, &str, &str); 8] = [
     ("phase3.dns_memory_limit", "70Mi", "CoreDNS"),
     ("phase3.cloud_controller_memory_limit", "64Mi", "the cloud controller manager"),
+    ("phase3.cloud_storage_memory_limit", "64Mi", "the CSI driver"),
     ("phase3.kube_state_metrics_memory_limit", "64Mi", "kube-state-metrics"),
     ("phase3.network_policies_memory_limit", "40Mi", "kube-network-policies"),
     ("phase3.snapshots_memory_limit", "32Mi", "snapshot-controller"),

@@ -14,8 +14,8 @@ use super::relations::{Empty, NoticeOf, Only, Private, Zones, words};
 use super::schema::{Schema, TARGET, suggestion};
 use super::values::Values;
 use super::{
-    addons, artifacts, assets, backup, components, dns, host_system, hosts, limits, log_shipping, node_groups, ports,
-    runtime,
+    addons, artifacts, assets, backup, components, dns, ebs, host_system, hosts, limits, log_shipping, node_groups,
+    ports, runtime,
 };
 
 /// Everything that is wrong with the values themselves.
@@ -54,6 +54,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(artifacts::check(&facts));
     problems.extend(limits::check(&facts));
     problems.extend(addons::check(&facts));
+    problems.extend(ebs::check(&facts));
     problems.extend(log_shipping::check(&facts));
     problems
 }

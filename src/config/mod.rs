@@ -26,6 +26,7 @@ mod check;
 mod components;
 mod destination;
 mod dns;
+mod ebs;
 mod explain;
 mod export;
 mod field_help;

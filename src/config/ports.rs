@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::values::Values;
 
 /// Whose ports they are, and the switch of what is not always there.
-const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 13] = [
+const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 14] = [
     (22..=22, "sshd", None),
     (2379..=2381, "etcd", None),
     (3990..=3990, "turnup's health check of the API server", None),
@@ -14,6 +14,7 @@ const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 13] = [
     (3993..=3993, "turnup's machine authenticator", None),
     (4443..=4443, "metrics-server", Some("phase3.metrics_server")),
     (9252..=9252, "kube-network-policies", Some("phase3.network_policies")),
+    (9808..=9809, "the CSI driver", Some("phase3.cloud_storage")),
     (10249..=10249, "kube-proxy", None),
     (10248..=10250, "kubelet", None),
     (10256..=10256, "kube-proxy", None),

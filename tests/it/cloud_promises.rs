@@ -197,13 +197,13 @@ fn hosts_may_do_what_is_written_here_and_nothing_else() {
         "google_dns_managed_zone_iam_member",
     ];
     let of_google = ["permissions", "role", "member", "service_account_id", "condition"];
-    let told =
-        ["ha-private", "dns", "existing-network", "names"].map(|profile| rights("gce", profile, &google, &of_google));
+    let told = ["ha-private", "dns", "existing-network", "names", "volumes"]
+        .map(|profile| rights("gce", profile, &google, &of_google));
     insta::assert_snapshot!("rights_gce", told.join("\n"));
 
     let amazon = ["aws_iam_role", "aws_iam_role_policy", "aws_iam_role_policy_attachment"];
     let of_amazon = ["assume_role_policy", "permissions_boundary", "role", "policy", "policy_arn"];
-    let told = ["ha-private", "ha-strict", "groups", "dns", "names"]
+    let told = ["ha-private", "ha-strict", "groups", "dns", "names", "volumes"]
         .map(|profile| rights("aws", profile, &amazon, &of_amazon));
     insta::assert_snapshot!("rights_aws", told.join("\n"));
 

@@ -201,6 +201,28 @@ pub(crate) const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "the manifest of the cloud's CSI driver",
+        &[
+            "phase3.cloud_storage_default_class",
+            "phase3.cloud_storage_reclaim_policy",
+            "phase3.cloud_storage_memory_limit",
+            "phase3.cloud_storage_log_level",
+        ],
+    ),
+    ("manifest `addons/gcp-compute-persistent-disk-csi-driver.yaml`", &["phase3.pd_type", "phase3.pd_fs_type"]),
+    (
+        "manifest `addons/aws-ebs-csi-driver.yaml`",
+        &[
+            "phase3.ebs_type",
+            "phase3.ebs_iops",
+            "phase3.ebs_throughput",
+            "phase3.ebs_encrypted",
+            "phase3.ebs_kms_key",
+            "phase3.ebs_fs_type",
+            "phase3.ebs_reserved_attachments",
+        ],
+    ),
+    (
         "manifest `addons/cert-manager.yaml`",
         &[
             "phase3.cert_manager_replicas",

@@ -55,6 +55,12 @@ pub(super) struct AwsSettings {
     cpu_credits: String,
     /// Whether control-plane hosts may do what the cloud controller manager does.
     cloud_controller: bool,
+    /// Whether they may make, attach and delete volumes of claims.
+    cloud_storage: bool,
+    /// Whether they may take snapshots of these.
+    cloud_snapshots: bool,
+    /// The key of these volumes; empty without one of the user's.
+    cloud_storage_kms_key: String,
     /// Where control-plane hosts may keep backups, by their role; empty without.
     backup_bucket: String,
     /// With its slash, or empty.
@@ -92,6 +98,8 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
         )));
     }
     let (backup_bucket, backup_prefix) = read_bucket(settings)?;
+    let cloud_storage = settings.get_bool("phase3.cloud_storage")?;
+    let is_encrypted = cloud_storage && settings.get_bool("phase3.ebs_encrypted")?;
     let defaults = Defaults {
         image: text("ami")?,
         disk_gb: number("disk_gb")?,
@@ -127,6 +135,9 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
         detailed_monitoring: flag("detailed_monitoring")?,
         cpu_credits: text("cpu_credits")?,
         cloud_controller: settings.get_bool("phase3.cloud_controller")?,
+        cloud_storage,
+        cloud_snapshots: cloud_storage && settings.get_bool("phase3.snapshots")?,
+        cloud_storage_kms_key: if is_encrypted { settings.get("phase3.ebs_kms_key")? } else { String::new() },
         backup_bucket,
         backup_prefix,
         names: AwsNames::default(),

@@ -61,6 +61,10 @@ pub(super) struct GceSettings {
     credentials_file: String,
     control_plane_service_account: String,
     node_service_account: String,
+    /// Whether control-plane hosts may make, attach and delete disks of claims.
+    cloud_storage: bool,
+    /// Whether they may take snapshots of these.
+    cloud_snapshots: bool,
     os_login: bool,
     shielded_vm: bool,
     min_cpu_platform: String,
@@ -84,6 +88,7 @@ struct GceNames {
 pub(super) fn read(settings: &Settings) -> Result<(Defaults, GceSettings)> {
     let text = |name: &str| settings.get(&format!("phase1.gce.{name}"));
     let flag = |name: &str| settings.get_bool(&format!("phase1.gce.{name}"));
+    let cloud_storage = settings.get_bool("phase3.cloud_storage")?;
     let zone = text("zone")?;
     let given = settings.get_list("phase1.gce.zones")?;
     let zones = if given.is_empty() { vec![zone.clone()] } else { given.clone() };
@@ -115,6 +120,8 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, GceSettings)> {
         credentials_file: absolute("phase1.gce.credentials_file", &text("credentials_file")?)?,
         control_plane_service_account: text("control_plane_service_account")?,
         node_service_account: text("node_service_account")?,
+        cloud_storage,
+        cloud_snapshots: cloud_storage && settings.get_bool("phase3.snapshots")?,
         os_login: flag("os_login")?,
         shielded_vm: flag("shielded_vm")?,
         min_cpu_platform: text("min_cpu_platform")?,

@@ -16,6 +16,13 @@ locals {
     Statement = [{ Effect = "Allow", Action = "sts:AssumeRole", Principal = { Service = "ec2.amazonaws.com" } }]
   })
 
+  # What the CSI driver makes has both tags, and no role here may tag anything that is there already.
+  drivers_tags    = { "kubernetes.io/cluster/${local.name}" = "owned", "ebs.csi.aws.com/cluster" = "true" }
+  drivers_request = { for key, value in local.drivers_tags : "aws:RequestTag/${key}" => value }
+  drivers_own     = { for key, value in local.drivers_tags : "aws:ResourceTag/${key}" => value }
+  # Names of snapshots have no account in them.
+  snapshots = local.aws.cloud_snapshots ? ["arn:${local.partition}:ec2:${local.aws.region}:*:snapshot/*"] : []
+
   control_plane_statements = concat(
     [
       # Where its etcd volume is, and which names of devices the machine has left; which machine asks to join, where workers do so by their
@@ -142,6 +149,87 @@ locals {
         Condition = { StringEquals = { "iam:AWSServiceName" = "elasticloadbalancing.amazonaws.com" } }
       },
     ] : statement if local.aws.cloud_controller],
+    # The CSI driver makes volumes of claims, and snapshots of them, with the tags of this cluster and of the driver, …
+    [for statement in [
+      {
+        Sid    = "VolumesLook"
+        Effect = "Allow"
+        Action = concat([
+          "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes", "ec2:DescribeTags", "ec2:DescribeVolumeStatus",
+          "ec2:DescribeVolumesModifications",
+        ], local.aws.cloud_snapshots ? ["ec2:DescribeSnapshots"] : [])
+        Resource  = "*"
+        Condition = { StringEquals = { "aws:RequestedRegion" = local.aws.region } }
+      },
+      {
+        Sid       = "VolumesMake"
+        Effect    = "Allow"
+        Action    = "ec2:CreateVolume"
+        Resource  = "${local.ec2}:volume/*"
+        Condition = { StringEquals = local.drivers_request }
+      },
+      # … tags what it just makes and nothing else, …
+      {
+        Sid       = "VolumesTag"
+        Effect    = "Allow"
+        Action    = "ec2:CreateTags"
+        Resource  = concat(["${local.ec2}:volume/*"], local.snapshots)
+        Condition = { StringEquals = { "ec2:CreateAction" = concat(["CreateVolume"], local.aws.cloud_snapshots ? ["CreateSnapshot"] : []) } }
+      },
+      # … and attaches, changes and deletes what has both tags, which etcd's volumes have not, …
+      {
+        Sid    = "Volumes"
+        Effect = "Allow"
+        Action = concat(
+          ["ec2:AttachVolume", "ec2:DetachVolume", "ec2:DeleteVolume", "ec2:ModifyVolume"],
+          local.aws.cloud_snapshots ? ["ec2:CreateSnapshot"] : [],
+        )
+        Resource  = "${local.ec2}:volume/*"
+        Condition = { StringEquals = local.drivers_own }
+      },
+      # … at machines of this cluster.
+      {
+        Sid       = "VolumesHosts"
+        Effect    = "Allow"
+        Action    = ["ec2:AttachVolume", "ec2:DetachVolume"]
+        Resource  = "${local.ec2}:instance/*"
+        Condition = { StringEquals = { "aws:ResourceTag/kubernetes.io/cluster/${local.name}" = "owned" } }
+      },
+    ] : statement if local.aws.cloud_storage],
+    # A snapshot is made with both tags; one that has them becomes a volume, or is deleted.
+    [for statement in [
+      {
+        Sid       = "SnapshotsMake"
+        Effect    = "Allow"
+        Action    = "ec2:CreateSnapshot"
+        Resource  = local.snapshots
+        Condition = { StringEquals = local.drivers_request }
+      },
+      {
+        Sid       = "Snapshots"
+        Effect    = "Allow"
+        Action    = ["ec2:CreateVolume", "ec2:DeleteSnapshot"]
+        Resource  = local.snapshots
+        Condition = { StringEquals = local.drivers_own }
+      },
+    ] : statement if local.aws.cloud_snapshots],
+    # Volumes with a key of one's own: EC2 uses it in the driver's name, when it makes one and when it attaches one.
+    [for statement in [
+      {
+        Sid       = "VolumesKeyGrant"
+        Effect    = "Allow"
+        Action    = "kms:CreateGrant"
+        Resource  = local.aws.cloud_storage_kms_key
+        Condition = { Bool = { "kms:GrantIsForAWSResource" = "true" }, StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
+      },
+      {
+        Sid       = "VolumesKey"
+        Effect    = "Allow"
+        Action    = ["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext"]
+        Resource  = local.aws.cloud_storage_kms_key
+        Condition = { StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
+      },
+    ] : statement if local.aws.cloud_storage_kms_key != ""],
     # Keeps its backups in the bucket, and sees nothing else there.
     [for statement in [
       {

@@ -77,6 +77,98 @@ resource "google_project_iam_member" "operations" {
   member  = "serviceAccount:${local.control_plane_account}"
 }
 
+# What the CSI driver does: disks of claims, whose names begin with pvc-, and snapshots of them. etcd's disks and those of hosts have other names.
+locals {
+  keeps_claims = length(google_service_account.control_plane) > 0 && local.gce.cloud_storage
+}
+
+resource "google_project_iam_custom_role" "claims" {
+  count       = local.keeps_claims ? 1 : 0
+  role_id     = "turnup_claims_${google_service_account.control_plane[0].unique_id}"
+  title       = "${local.prefix} disks of claims"
+  description = "Makes, attaches and deletes disks of claims of the Kubernetes cluster ${var.cluster.name}"
+  permissions = concat([
+    "compute.disks.create",
+    "compute.disks.delete",
+    "compute.disks.get",
+    "compute.disks.resize",
+    "compute.disks.setLabels",
+    "compute.disks.use",
+  ], local.gce.cloud_snapshots ? ["compute.disks.createSnapshot"] : [])
+}
+
+resource "google_project_iam_member" "claims" {
+  count   = local.keeps_claims ? 1 : 0
+  project = local.project
+  role    = google_project_iam_custom_role.claims[0].name
+  member  = "serviceAccount:${local.control_plane_account}"
+
+  condition {
+    title       = "${local.prefix}-claims"
+    description = "Only disks of claims"
+    expression  = "resource.type == 'compute.googleapis.com/Disk' && resource.name.extract('/disks/{name}').startsWith('pvc-')"
+  }
+}
+
+# The other end of an attachment: machines of this cluster.
+resource "google_project_iam_custom_role" "claims_machines" {
+  count       = local.keeps_claims ? 1 : 0
+  role_id     = "turnup_claims_machines_${google_service_account.control_plane[0].unique_id}"
+  title       = "${local.prefix} machines of claims"
+  description = "Attaches disks of claims to machines of the Kubernetes cluster ${var.cluster.name}"
+  permissions = ["compute.instances.attachDisk", "compute.instances.detachDisk", "compute.instances.get"]
+}
+
+resource "google_project_iam_member" "claims_machines" {
+  count   = local.keeps_claims ? 1 : 0
+  project = local.project
+  role    = google_project_iam_custom_role.claims_machines[0].name
+  member  = "serviceAccount:${local.control_plane_account}"
+
+  condition {
+    title       = "${local.prefix}-machines"
+    description = "Only machines of this cluster"
+    expression  = "resource.type == 'compute.googleapis.com/Instance' && resource.name.extract('/instances/{name}').startsWith('${local.prefix}-')"
+  }
+}
+
+# What no condition can narrow: lists of the project, and snapshots where they are wanted.
+resource "google_project_iam_custom_role" "claims_lists" {
+  count       = local.keeps_claims ? 1 : 0
+  role_id     = "turnup_claims_lists_${google_service_account.control_plane[0].unique_id}"
+  title       = "${local.prefix} lists for claims"
+  description = "Looks at disks, machines and zones for the Kubernetes cluster ${var.cluster.name}"
+  permissions = concat([
+    "compute.disks.list",
+    "compute.instances.list",
+    "compute.zones.get",
+    "compute.zones.list",
+    ], local.gce.cloud_snapshots ? [
+    "compute.globalOperations.get",
+    "compute.snapshots.create",
+    "compute.snapshots.delete",
+    "compute.snapshots.get",
+    "compute.snapshots.list",
+    "compute.snapshots.setLabels",
+    "compute.snapshots.useReadOnly",
+  ] : [])
+}
+
+resource "google_project_iam_member" "claims_lists" {
+  count   = local.keeps_claims ? 1 : 0
+  project = local.project
+  role    = google_project_iam_custom_role.claims_lists[0].name
+  member  = "serviceAccount:${local.control_plane_account}"
+}
+
+# To attach a disk to a worker is to act as the worker's account. One of yours is yours to give.
+resource "google_service_account_iam_member" "claims_workers" {
+  count              = local.keeps_claims ? length(google_service_account.node) : 0
+  service_account_id = google_service_account.node[0].name
+  role               = "roles/iam.serviceAccountUser"
+  member             = "serviceAccount:${local.control_plane_account}"
+}
+
 # Keeps names in a zone, those of the API server and what annotations ask for. Google's own role would let it delete the zone.
 locals {
   keeps_names = length(google_service_account.control_plane) > 0 && var.cluster.dns.hosts_zone != ""
