@@ -15,9 +15,13 @@ mod certificate_tests;
 mod cloud_controller_run_tests;
 #[cfg(test)]
 mod cloud_controller_tests;
+#[cfg(test)]
+mod cluster_autoscaler_tests;
 mod context;
 mod definitions;
 mod evidence;
+#[cfg(test)]
+mod headlamp_tests;
 mod list;
 mod load_balancers;
 mod log_shipping;
@@ -28,6 +32,8 @@ mod own_apply;
 mod preview;
 mod prunable;
 mod prune;
+#[cfg(test)]
+mod pulled_run_tests;
 mod render;
 mod replacement;
 mod rollout;

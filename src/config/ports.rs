@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::values::Values;
 
 /// Whose ports they are, and the switch of what is not always there.
-const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 13] = [
+const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 14] = [
     (22..=22, "sshd", None),
     (2379..=2381, "etcd", None),
     (3990..=3990, "turnup's health check of the API server", None),
@@ -13,6 +13,7 @@ const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 13] = [
     (3992..=3992, "turnup's balancer of API servers", None),
     (3993..=3993, "turnup's machine authenticator", None),
     (4443..=4443, "metrics-server", Some("phase3.metrics_server")),
+    (8085..=8085, "cluster-autoscaler", Some("phase3.cluster_autoscaler")),
     (9252..=9252, "kube-network-policies", Some("phase3.network_policies")),
     (10249..=10249, "kube-proxy", None),
     (10248..=10250, "kubelet", None),

@@ -55,6 +55,8 @@ pub(super) struct AwsSettings {
     cpu_credits: String,
     /// Whether control-plane hosts may do what the cloud controller manager does.
     cloud_controller: bool,
+    /// Whether they may do what the cluster autoscaler does.
+    cluster_autoscaler: bool,
     /// Where control-plane hosts may keep backups, by their role; empty without.
     backup_bucket: String,
     /// With its slash, or empty.
@@ -127,6 +129,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
         detailed_monitoring: flag("detailed_monitoring")?,
         cpu_credits: text("cpu_credits")?,
         cloud_controller: settings.get_bool("phase3.cloud_controller")?,
+        cluster_autoscaler: settings.get_bool("phase3.cluster_autoscaler")?,
         backup_bucket,
         backup_prefix,
         names: AwsNames::default(),

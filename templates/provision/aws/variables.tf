@@ -97,6 +97,7 @@ variable "cluster" {
       detailed_monitoring            = bool
       cpu_credits                    = string # standard or unlimited, for t types
       cloud_controller               = bool   # control-plane hosts may do what the cloud controller manager does
+      cluster_autoscaler             = bool   # likewise, what the cluster autoscaler does
       backup_bucket                  = string # where control-plane hosts keep backups, by their role; empty: nowhere
       backup_prefix                  = string # how the names of these begin, with a slash, or empty
       names = object({                        # within the limits that are shorter than a cluster's name may be
