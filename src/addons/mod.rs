@@ -17,6 +17,7 @@ mod cloud_controller_run_tests;
 mod cloud_controller_tests;
 #[cfg(test)]
 mod compute_disk_tests;
+mod cluster_autoscaler_tests;
 mod context;
 mod definitions;
 mod driver_volumes;
@@ -26,6 +27,8 @@ mod ebs_run_tests;
 #[cfg(test)]
 mod ebs_tests;
 mod evidence;
+#[cfg(test)]
+mod headlamp_tests;
 mod list;
 mod load_balancers;
 mod log_shipping;
@@ -36,6 +39,8 @@ mod own_apply;
 mod preview;
 mod prunable;
 mod prune;
+#[cfg(test)]
+mod pulled_run_tests;
 mod render;
 mod replacement;
 mod rollout;

@@ -65,6 +65,8 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
     let source = TreeSource::embedded();
     let mut settings = Settings::defaults(&source).unwrap();
     settings.set("phase1.cloud_provider", "aws").unwrap();
+    let scaled = r#"[{"name": "web", "role": "worker", "size": 1, "max": 3}]"#;
+    settings.set("phase1.node_groups", scaled).unwrap();
     let switches = Addon::all(&source).unwrap().into_iter().map(|addon| addon.switch);
     for switch in switches {
         settings.set(&switch, "y").unwrap();
@@ -95,8 +97,10 @@ fn clients_of_the_api_start_again_with_its_authorities_and_no_others_do() {
             "aws-cloud-controller-manager",
             "aws-ebs-csi-driver",
             "cert-manager",
+            "cluster-autoscaler",
             "coredns",
             "flannel",
+            "headlamp",
             "kube-network-policies",
             "kube-proxy",
             "kube-state-metrics",

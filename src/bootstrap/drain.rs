@@ -13,6 +13,10 @@ use super::condition::is_ready;
 
 /// Says that turnup cordoned the Node, and will uncordon it.
 pub(super) const CORDONED: &str = "turnup.dev/cordoned";
+/// Says to a cluster autoscaler that it is not to end the machine.
+const KEEP: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+/// Says that turnup said so.
+const KEPT: &str = "turnup.dev/kept-from-autoscaler";
 /// kubectl ends by its own limit first, which names the pods.
 const GRACE: Duration = Duration::from_secs(30);
 /// The label of pods of `turnup validate`, which end by themselves (`templates/validate`).
@@ -53,21 +57,47 @@ pub(super) fn drain(kubectl: &Kubectl, node: &str, timeout: Duration, force: boo
 
 /// An operator's cordon stays theirs.
 pub(super) fn cordon(kubectl: &Kubectl, node: &str) -> Result<()> {
-    if kubectl.get(&["node", node])?["spec"]["unschedulable"] == true {
-        return Ok(());
+    match cordon_patch(&kubectl.get(&["node", node])?) {
+        Some(patch) => kubectl.patch_node(node, &patch),
+        None => Ok(()),
     }
-    let patch = json!({"metadata": {"annotations": {CORDONED: "update"}}, "spec": {"unschedulable": true}});
-    kubectl.patch_node(node, &patch)
+}
+
+/// A machine whose Node is being emptied looks unneeded to a cluster autoscaler, which would take it
+/// out of its group: no other one would come in its place.
+fn cordon_patch(node: &Value) -> Option<Value> {
+    if node["spec"]["unschedulable"] == true {
+        return None;
+    }
+    let mut annotations = json!({CORDONED: "update"});
+    // One of the user's own stays theirs.
+    if !node["metadata"]["annotations"][KEEP].is_string() {
+        annotations[KEEP] = "true".into();
+        annotations[KEPT] = "".into();
+    }
+    Some(json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}}))
 }
 
 /// Lifts a cordon of ours; whether there was one.
 pub(super) fn uncordon(kubectl: &Kubectl, node: &str) -> Result<bool> {
     let found = kubectl.get(&["node", node, "--ignore-not-found"])?;
-    if !found["metadata"]["annotations"][CORDONED].is_string() {
-        return Ok(false);
+    match uncordon_patch(&found) {
+        Some(patch) => kubectl.patch_node(node, &patch).map(|()| true),
+        None => Ok(false),
     }
-    let patch = json!({"metadata": {"annotations": {CORDONED: null}}, "spec": {"unschedulable": null}});
-    kubectl.patch_node(node, &patch).map(|()| true)
+}
+
+fn uncordon_patch(node: &Value) -> Option<Value> {
+    let has = |annotation: &str| node["metadata"]["annotations"][annotation].is_string();
+    if !has(CORDONED) {
+        return None;
+    }
+    let mut annotations = json!({CORDONED: null});
+    if has(KEPT) {
+        annotations[KEEP] = Value::Null;
+        annotations[KEPT] = Value::Null;
+    }
+    Some(json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": null}}))
 }
 
 fn evict(kubectl: &Kubectl, node: &str, timeout: Duration, force: bool, cx: &Cx) -> Result<()> {
@@ -160,6 +190,33 @@ mod tests {
         ] {
             assert!(!room(&[other]));
         }
+    }
+
+    #[test]
+    fn an_autoscaler_leaves_a_cordoned_node_alone_and_the_users_word_stays() {
+        let after = |mut node: Value, patch: &Value| {
+            for (name, value) in patch["metadata"]["annotations"].as_object().unwrap() {
+                let annotations = node["metadata"]["annotations"].as_object_mut().unwrap();
+                if value.is_null() {
+                    annotations.remove(name)
+                } else {
+                    annotations.insert(name.clone(), value.clone())
+                };
+            }
+            node["spec"]["unschedulable"] = patch["spec"]["unschedulable"].clone();
+            node
+        };
+        for own in [json!({}), json!({KEEP: "true"}), json!({KEEP: "false"})] {
+            let before = json!({"metadata": {"annotations": own}, "spec": {}});
+            let cordoned = after(before.clone(), &cordon_patch(&before).unwrap());
+            let expected = own.get(KEEP).cloned().unwrap_or_else(|| "true".into());
+            assert_eq!(cordoned["metadata"]["annotations"][KEEP], expected);
+            assert!(cordon_patch(&cordoned).is_none(), "it is cordoned");
+            let lifted = after(cordoned.clone(), &uncordon_patch(&cordoned).unwrap());
+            assert_eq!(lifted["metadata"]["annotations"], own);
+        }
+        let operators = json!({"metadata": {}, "spec": {"unschedulable": true}});
+        assert!(cordon_patch(&operators).is_none() && uncordon_patch(&operators).is_none());
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct AddonSettings {
     pub prune: bool,
     /// Whether control-plane hosts keep the addons as they were applied.
     pub addon_manager: bool,
+    pub oidc_issuer_url: String,
+    pub oidc_client_id: String,
     /// Everything else that phase 3 asks, by the names behind `phase3.`, as the file has it.
     #[serde(flatten)]
     pub others: BTreeMap<String, Value>,
@@ -82,6 +84,8 @@ impl AddonSettings {
             local_storage_path: settings.get("phase3.local_storage_path")?,
             prune: settings.get_bool("phase3.prune")?,
             addon_manager: settings.get_bool("phase3.addon_manager")?,
+            oidc_issuer_url: settings.get("phase2.apiserver.oidc_issuer_url")?,
+            oidc_client_id: settings.get("phase2.apiserver.oidc_client_id")?,
             others: BTreeMap::new(),
         };
         let fields = serde_json::to_value(&read).context("the settings of addons")?;

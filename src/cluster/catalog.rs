@@ -238,11 +238,13 @@ mod tests {
             [
                 "aws-cloud-controller-manager",
                 "flannel",
+                "cluster-autoscaler",
                 "gateway-api",
                 "kube-network-policies",
                 "kube-proxy",
                 "cert-manager",
                 "coredns",
+                "headlamp",
                 "kube-state-metrics",
                 "limit-range",
                 "local-path-provisioner",
@@ -255,7 +257,7 @@ mod tests {
                 "traefik"
             ]
         );
-        assert_eq!(Addon::all(&source).unwrap()[6].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
+        assert_eq!(Addon::all(&source).unwrap()[7].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
         let names = |addons: &[(&str, &str)]| -> Vec<String> {

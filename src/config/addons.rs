@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::format::{parse_duration, parse_quantity};
+use super::node_groups::GROUPS;
 use super::ports;
 use super::problem::Problem;
 use super::relations::words;
@@ -26,6 +27,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems.extend(check_exporter(facts));
     problems.extend(check_dns_over_https(facts));
     problems.extend(check_traefik(facts));
+    problems.extend(check_autoscaler(facts));
     problems
 }
 
@@ -67,7 +69,7 @@ fn check_servers(facts: &Values<'_, '_>) -> Vec<Problem> {
 }
 
 /// Limits of memory, and what the manifests request: the API server refuses a limit below it.
-const LIMITS: [(&str, &str, &str); 8] = [
+const LIMITS: [(&str, &str, &str); 10] = [
     ("phase3.dns_memory_limit", "70Mi", "CoreDNS"),
     ("phase3.cloud_controller_memory_limit", "64Mi", "the cloud controller manager"),
     ("phase3.cloud_storage_memory_limit", "64Mi", "the CSI driver"),
@@ -76,6 +78,8 @@ const LIMITS: [(&str, &str, &str); 8] = [
     ("phase3.snapshots_memory_limit", "32Mi", "snapshot-controller"),
     ("phase3.cert_manager_memory_limit", "64Mi", "cert-manager"),
     ("phase3.traefik_memory_limit", "64Mi", "Traefik"),
+    ("phase3.cluster_autoscaler_memory_limit", "128Mi", "the cluster autoscaler"),
+    ("phase3.headlamp_memory_limit", "64Mi", "Headlamp"),
 ];
 
 fn check_memory(facts: &Values<'_, '_>) -> Vec<Problem> {
@@ -103,6 +107,20 @@ fn check_traefik(facts: &Values<'_, '_>) -> Option<Problem> {
     let (http, https) = ("phase3.traefik_http_node_port", "phase3.traefik_https_node_port");
     let port = facts.number(https).filter(|port| facts.number(http) == Some(*port))?;
     Some(Problem::of(https, format!("{port} is {http} already")))
+}
+
+/// The autoscaler sizes groups with a bound alone, and each of its looks takes seconds.
+fn check_autoscaler(facts: &Values<'_, '_>) -> Option<Problem> {
+    const LEAST: Duration = Duration::from_mins(1);
+    let name = "phase3.cluster_autoscaler";
+    facts.text(name).filter(|on| *on == "y")?;
+    if !facts.records(GROUPS).iter().any(|group| group["max"].is_number()) {
+        return Some(Problem::of(name, format!("no node group has a max, so there is none to size ({GROUPS})")));
+    }
+    let name = "phase3.cluster_autoscaler_unneeded_time";
+    let time = facts.text(name)?;
+    let short = parse_duration(time)? < LEAST;
+    short.then(|| Problem::of(name, format!("{time} is less than 1m: hosts would go while pods still arrive")))
 }
 
 /// node-exporter listens on every host.
@@ -325,6 +343,37 @@ mod tests {
         );
         let limit = "phase3.traefik_memory_limit";
         assert_eq!(refused(&[(limit, "32Mi")]), format!("{limit}: 32Mi is less than the 64Mi that Traefik requests"));
+    }
+
+    #[test]
+    fn the_autoscaler_has_a_group_to_size_and_knows_its_machines() {
+        let source = TreeSource::embedded();
+        let bounded = r#"[{"name": "web", "role": "worker", "size": 1, "max": 3}]"#;
+        let refused = |pairs: &[(&str, &str)]| {
+            let mut settings = Settings::defaults(&source).unwrap();
+            let on = [("phase1.cloud_provider", "aws"), ("phase3.cloud_controller", "y")];
+            let pairs = [&on[..], pairs, &[("phase3.cluster_autoscaler", "y")]].concat();
+            settings.set_all(&pairs).map_or_else(|error| error.message().to_owned(), |_| String::new())
+        };
+        let none = "phase3.cluster_autoscaler: no node group has a max, so there is none to size (phase1.node_groups)";
+        assert_eq!(refused(&[]), none);
+        assert_eq!(refused(&[("phase1.node_groups", &bounded.replace(", \"max\": 3", ""))]), none);
+        let groups = ("phase1.node_groups", bounded);
+        assert_eq!(refused(&[groups]), "");
+        let time = "phase3.cluster_autoscaler_unneeded_time";
+        assert_eq!(
+            refused(&[groups, (time, "30s")]),
+            format!("{time}: 30s is less than 1m: hosts would go while pods still arrive")
+        );
+        let limit = "phase3.cluster_autoscaler_memory_limit";
+        assert_eq!(
+            refused(&[groups, (limit, "64Mi")]),
+            format!("{limit}: 64Mi is less than the 128Mi that the cluster autoscaler requests")
+        );
+        let taken = "port 8085 is taken by cluster-autoscaler on the same host";
+        assert!(refused(&[groups, ("phase2.api_port", "8085")]).ends_with(taken));
+        // Without provider IDs of Nodes it would know no machine.
+        assert!(refused(&[groups, ("phase3.cloud_controller", "n")]).contains("phase3.cloud_controller"));
     }
 
     #[test]

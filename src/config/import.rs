@@ -69,7 +69,7 @@ pub struct Imported {
 }
 
 /// Names that are gone, or the beginnings of such names, and why; the first that fits says it.
-const RETIRED: [(&str, &str); 15] = [
+const RETIRED: [(&str, &str); 14] = [
     (
         "phase1.openstack.",
         "the target openstack is gone; with the target custom a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
@@ -97,10 +97,6 @@ const RETIRED: [(&str, &str); 15] = [
     (
         "phase2.enable_cloud_provider",
         "the cluster does nothing in its cloud by itself; a cloud controller manager of your own: phase3.manifests",
-    ),
-    (
-        "phase3.dashboard",
-        "the Kubernetes Dashboard was retired in January 2026 in favour of Headlamp; its manifests can be yours: phase3.manifests",
     ),
     ("phase3.weave_net", "Weave Net is gone; flannel is the pod network"),
 ];

@@ -13,6 +13,7 @@ const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 14] = [
     (3992..=3992, "turnup's balancer of API servers", None),
     (3993..=3993, "turnup's machine authenticator", None),
     (4443..=4443, "metrics-server", Some("phase3.metrics_server")),
+    (8085..=8085, "cluster-autoscaler", Some("phase3.cluster_autoscaler")),
     (9252..=9252, "kube-network-policies", Some("phase3.network_policies")),
     (9808..=9809, "the CSI driver", Some("phase3.cloud_storage")),
     (10249..=10249, "kube-proxy", None),

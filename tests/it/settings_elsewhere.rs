@@ -223,6 +223,22 @@ pub(crate) const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "manifest `addons/cluster-autoscaler.yaml`",
+        &[
+            "phase3.cluster_autoscaler",
+            "phase3.cluster_autoscaler_expander",
+            "phase3.cluster_autoscaler_balance",
+            "phase3.cluster_autoscaler_scale_down",
+            "phase3.cluster_autoscaler_utilization",
+            "phase3.cluster_autoscaler_unneeded_time",
+            "phase3.cluster_autoscaler_delay_after_add",
+            "phase3.cluster_autoscaler_skip_local_storage",
+            "phase3.cluster_autoscaler_skip_system_pods",
+            "phase3.cluster_autoscaler_memory_limit",
+            "phase3.cluster_autoscaler_log_level",
+        ],
+    ),
+    (
         "manifest `addons/cert-manager.yaml`",
         &[
             "phase3.cert_manager_replicas",
@@ -252,6 +268,17 @@ pub(crate) const ELSEWHERE: &[(&str, &[&str])] = &[
             "phase3.traefik_access_log",
             "phase3.traefik_log_level",
             "phase3.traefik_memory_limit",
+        ],
+    ),
+    (
+        "manifest `addons/headlamp.yaml`",
+        &[
+            "phase3.headlamp_replicas",
+            "phase3.headlamp_base_url",
+            "phase3.headlamp_plugins",
+            "phase3.headlamp_single_sign_on",
+            "phase3.headlamp_scopes",
+            "phase3.headlamp_memory_limit",
         ],
     ),
     (

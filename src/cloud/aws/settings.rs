@@ -61,6 +61,8 @@ pub(super) struct AwsSettings {
     cloud_snapshots: bool,
     /// The key of these volumes; empty without one of the user's.
     cloud_storage_kms_key: String,
+    /// Whether they may do what the cluster autoscaler does.
+    cluster_autoscaler: bool,
     /// Where control-plane hosts may keep backups, by their role; empty without.
     backup_bucket: String,
     /// With its slash, or empty.
@@ -138,6 +140,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
         cloud_storage,
         cloud_snapshots: cloud_storage && settings.get_bool("phase3.snapshots")?,
         cloud_storage_kms_key: if is_encrypted { settings.get("phase3.ebs_kms_key")? } else { String::new() },
+        cluster_autoscaler: settings.get_bool("phase3.cluster_autoscaler")?,
         backup_bucket,
         backup_prefix,
         names: AwsNames::default(),

@@ -12,7 +12,7 @@ locals {
     length("${name}.${local.name}") <= 125 ? "${name}.${local.name}" : "${substr("${name}.${local.name}", 0, 118)}-${substr(sha256("${name}.${local.name}"), 0, 6)}"
   }
 
-  # An autoscaler, of which turnup brings none, finds its groups, and what a new host of an empty one would be like, by tags.
+  # The cluster autoscaler finds its groups, and what a new host of an empty one would be like, by tags.
   autoscaler_tags = {
     for name, group in var.cluster.groups : name => group.max == null ? {} : merge(
       { "k8s.io/cluster-autoscaler/enabled" = "true", "k8s.io/cluster-autoscaler/${local.name}" = "owned" },

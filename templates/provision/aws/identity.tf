@@ -230,6 +230,27 @@ locals {
         Condition = { StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
       },
     ] : statement if local.aws.cloud_storage_kms_key != ""],
+    # The cluster autoscaler looks at groups and what their next machine would be, which Amazon lets none look at more narrowly, …
+    [for statement in [
+      {
+        Sid    = "ScaleLook"
+        Effect = "Allow"
+        Action = [
+          "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeScalingActivities",
+          "ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeLaunchTemplateVersions",
+        ]
+        Resource  = "*"
+        Condition = { StringEquals = { "aws:RequestedRegion" = local.aws.region } }
+      },
+      # … and sizes the groups of this cluster that have a max: their tag, which no role here may change, says so.
+      {
+        Sid       = "Scale"
+        Effect    = "Allow"
+        Action    = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
+        Resource  = "arn:${local.partition}:autoscaling:${local.aws.region}:${local.account}:autoScalingGroup:*:autoScalingGroupName/*.${local.name}"
+        Condition = { StringEquals = { "aws:ResourceTag/k8s.io/cluster-autoscaler/${local.name}" = "owned" } }
+      },
+    ] : statement if local.aws.cluster_autoscaler],
     # Keeps its backups in the bucket, and sees nothing else there.
     [for statement in [
       {

@@ -100,6 +100,7 @@ variable "cluster" {
       cloud_storage                  = bool   # and make, attach and delete volumes of claims
       cloud_snapshots                = bool   # and take snapshots of these
       cloud_storage_kms_key          = string # ARN of the key of these volumes; empty: the account's default key
+      cluster_autoscaler             = bool   # likewise, what the cluster autoscaler does
       backup_bucket                  = string # where control-plane hosts keep backups, by their role; empty: nowhere
       backup_prefix                  = string # how the names of these begin, with a slash, or empty
       names = object({                        # within the limits that are shorter than a cluster's name may be

@@ -1,0 +1,56 @@
+//! Manifests of addons whose images nodes pull, before a real API server: it takes each object with
+//! no unknown field, and their accounts may do what the programs need and no more.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use super::tests::render_set;
+use crate::artifacts::Lock;
+use crate::bootstrap::Kubectl;
+use crate::bootstrap::api_server::ApiServer;
+
+/// Addons, and what switches them on with all that they render.
+const ADDONS: [(&str, &[(&str, &str)]); 2] = [
+    (
+        "headlamp",
+        &[
+            ("phase3.headlamp", "y"),
+            ("phase2.apiserver.oidc_issuer_url", "https://login.example.com"),
+            ("phase3.headlamp_single_sign_on", "y"),
+            ("phase3.headlamp_base_url", "/headlamp"),
+        ],
+    ),
+    (
+        "cluster-autoscaler",
+        &[
+            ("phase1.cloud_provider", "aws"),
+            ("phase1.node_groups", r#"[{"name": "web", "role": "worker", "size": 1, "max": 3}]"#),
+            ("phase3.cloud_controller", "y"),
+            ("phase3.cluster_autoscaler", "y"),
+        ],
+    ),
+];
+
+/// Whether the account of an addon may do this.
+fn may(admin: &Kubectl, account: &str, words: &[&str]) -> bool {
+    let user = format!("--as=system:serviceaccount:kube-system:{account}");
+    admin.run(&[&["auth", "can-i", &user, "--namespace=kube-system"], words].concat()).is_ok()
+}
+
+#[test]
+#[ignore = "starts an API server: make test-addons"]
+fn an_api_server_takes_the_manifests_of_addons_that_are_pulled() {
+    let api = ApiServer::start(&Lock::embedded().unwrap().default, &[], &[]);
+    let admin = api.admin();
+    for (addon, on) in ADDONS {
+        let words = ["apply", "--server-side", "--validate=strict", "--filename=-"];
+        let taken = admin.run_with(&words, &render_set(addon, on).unwrap());
+        assert!(taken.is_ok(), "{addon}: {}", taken.unwrap_err().render());
+    }
+    assert!(!may(&admin, "headlamp", &["list", "pods"]));
+    let scaler = |words: &[&str]| may(&admin, "cluster-autoscaler", words);
+    assert!(scaler(&["update", "nodes"]) && scaler(&["create", "pods", "--subresource=eviction"]));
+    assert!(scaler(&["update", "configmaps/cluster-autoscaler-status"]));
+    assert!(scaler(&["update", "leases.coordination.k8s.io/cluster-autoscaler"]));
+    for refused in [["delete", "nodes"], ["list", "secrets"], ["update", "configmaps"], ["delete", "pods"]] {
+        assert!(!scaler(&refused), "{refused:?}");
+    }
+}
