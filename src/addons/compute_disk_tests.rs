@@ -45,7 +45,8 @@ fn snapshots_of_volumes_come_with_their_addon() {
     assert!(!render_set(ADDON, &ON).unwrap().contains("snapshot.storage.k8s.io"));
 }
 
-/// The host's own account has the rights, and pods come to nodes that wait for the cloud controller manager.
+/// The host's own account has the rights, and pods come to nodes that wait for the cloud controller
+/// manager.
 #[test]
 fn pods_of_the_driver_are_in_the_network_of_their_host_and_tolerate_what_waits() {
     let objects = objects(&[]);
