@@ -16,8 +16,9 @@ mod cloud_controller_run_tests;
 #[cfg(test)]
 mod cloud_controller_tests;
 #[cfg(test)]
-mod compute_disk_tests;
 mod cluster_autoscaler_tests;
+#[cfg(test)]
+mod compute_disk_tests;
 mod context;
 mod definitions;
 mod driver_volumes;

@@ -428,8 +428,6 @@ fn every_object_of_every_manifest_is_known_and_labelled() {
 #[test]
 fn pods_of_every_daemon_set_have_the_hash() {
     let pairs = [
-        ("phase1.cloud_provider", "aws"),
-        ("phase3.cloud_controller", "y"),
         ("phase3.cloud_storage", "y"),
         ("phase3.node_exporter", "y"),
         ("phase3.network_policies", "y"),
@@ -437,10 +435,20 @@ fn pods_of_every_daemon_set_have_the_hash() {
         ("phase3.log_shipping_endpoint", "http://192.0.2.7:4318"),
     ];
     let mut seen = BTreeSet::new();
-    let of_aws = ["aws-cloud-controller-manager", "aws-ebs-csi-driver"];
-    let of_all = ["flannel", "kube-network-policies", "kube-proxy", "log-shipping", "node-exporter"];
-    for addon in of_aws.into_iter().chain(of_all) {
-        for (object, value) in Object::read(&render_set(addon, &pairs).unwrap()).unwrap() {
+    let on_aws = &[("phase1.cloud_provider", "aws"), ("phase3.cloud_controller", "y")][..];
+    let on_gce = &[("phase1.cloud_provider", "gce")][..];
+    for (addon, target) in [
+        ("aws-cloud-controller-manager", on_aws),
+        ("aws-ebs-csi-driver", on_aws),
+        ("gcp-compute-persistent-disk-csi-driver", on_gce),
+        ("flannel", on_gce),
+        ("kube-network-policies", on_gce),
+        ("kube-proxy", on_gce),
+        ("log-shipping", on_gce),
+        ("node-exporter", on_gce),
+    ] {
+        let set = [target, &pairs].concat();
+        for (object, value) in Object::read(&render_set(addon, &set).unwrap()).unwrap() {
             if object.kind == "DaemonSet" {
                 let hash = |value: &Value| value["metadata"]["annotations"]["turnup.dev/hash"].clone();
                 assert_eq!(hash(&value), hash(&value["spec"]["template"]), "{addon}");

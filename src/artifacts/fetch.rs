@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use super::cache::Cache;
 use super::digest::{Digest, Hasher};
+use super::digest_origin::DigestOrigin;
 use super::gobuild::{Order, executable_name};
 use super::keylock::KeyLock;
-use super::lock::{DigestOrigin, Pin};
+use super::lock::Pin;
 use super::progress::{Joint, Watch};
 use super::selection::{Artifact, BinaryArtifact, ImageArtifact, Variant};
 use super::sources::{Location, Source, Sources};

@@ -12,11 +12,12 @@ use serde::Serialize;
 
 use super::cache::Cache;
 use super::digest::{Digest, Hasher};
+use super::digest_origin::DigestOrigin;
 use super::download;
 use super::gobuild::{Order, executable_name};
 use super::image::image_tar;
 use super::keylock::KeyLock;
-use super::lock::{DigestOrigin, LARGEST, LOCK_FILE, Lock, Pin, Pins};
+use super::lock::{LARGEST, LOCK_FILE, Lock, Pin, Pins};
 use super::platform::Platform;
 use super::progress::Watch;
 use super::selection::{Artifact, ArtifactKind, Variant, make_binary, make_image};

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
-use super::lock::DigestOrigin;
+use super::digest_origin::DigestOrigin;
 
 /// An image in a registry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

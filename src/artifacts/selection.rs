@@ -183,8 +183,8 @@ impl Selection {
         self.artifacts.iter().filter(|artifact| !artifact.optional)
     }
 
-    /// Fetches this image by default too, with its binaries; one of a registry is for nodes to pull.
-    /// One that the lock file lacks is missed by what needs it.
+    /// Fetches this image by default too, with its binaries; nodes pull one of a registry. One that
+    /// the lock file lacks is missed by what needs it.
     pub fn require_image(&mut self, name: &str) {
         if self.registry_images.contains_key(name) {
             self.pulled.insert(name.into());

@@ -63,8 +63,8 @@ pub(super) fn cordon(kubectl: &Kubectl, node: &str) -> Result<()> {
     }
 }
 
-/// A machine whose Node is being emptied looks unneeded to a cluster autoscaler, which would take it
-/// out of its group: no other one would come in its place.
+/// A machine whose Node is being emptied looks unneeded to a cluster autoscaler, which would take
+/// it out of its group: no other one would come in its place.
 fn cordon_patch(node: &Value) -> Option<Value> {
     if node["spec"]["unschedulable"] == true {
         return None;

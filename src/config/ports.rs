@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::values::Values;
 
 /// Whose ports they are, and the switch of what is not always there.
-const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 14] = [
+const TAKEN: [(RangeInclusive<i64>, &str, Option<&str>); 15] = [
     (22..=22, "sshd", None),
     (2379..=2381, "etcd", None),
     (3990..=3990, "turnup's health check of the API server", None),

@@ -20,7 +20,7 @@ const COMPONENTS: [(&str, &str); 3] = [
     ("kube-controller-manager", "phase2.controller_manager.log_level"),
     ("kube-scheduler", "phase2.scheduler.log_level"),
 ];
-/// Of each static pod: its name, how many processes, how many containers, and the flag of the first.
+/// Of each static pod: its name, how many processes and containers, and a flag of the first.
 const LOOK: &str = r#"for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do
     pids=$(pgrep -x "$(echo $name | cut -c1-15)" | tr '\n' ' ')
     flag=$(tr '\0' '\n' <"/proc/${pids%% *}/cmdline" 2>/dev/null | grep -x -e '--v=[0-9]*')

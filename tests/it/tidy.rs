@@ -263,6 +263,7 @@ const CLOUD_NAMES: &[(&str, &str)] = &[
     ("src/cluster/backup.rs", "a store of backups, which every target may use"),
     ("src/cluster/driver.rs", "Terraform's backend azurerm, which every target may use"),
     ("src/config/backup.rs", "a store of backups, which every target may use"),
+    ("src/config/ebs.rs", "the limits of the volumes of an addon, of which the checks of settings know no cloud"),
     ("src/config/import.rs", "names of settings that kubernetes-anywhere had"),
     ("src/node/backup/", "a store of backups, which every target may use"),
     ("src/provision/terraform/", "Terraform's backend azurerm, which every target may use"),
