@@ -14,15 +14,17 @@ use serde_json::Value;
 
 use crate::addons::collect_evidence;
 use crate::addons::observed::{Observed, Pod};
-use crate::bootstrap::Kubectl;
+use crate::bootstrap::{APPLY, Kubectl, UnansweredWebhook, find_unanswered};
 use crate::cluster::Cluster;
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Class, Context as _, Error, Result};
 use crate::phase::Cx;
 
 use super::report::CheckResult;
 
 /// Between two looks at the cluster.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(150);
+/// Between two attempts to create the pods.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// What the names of our namespaces begin with.
 const PREFIX: &str = "turnup-validate-";
 const FILE: &str = "validate/probes.yaml";
@@ -111,11 +113,24 @@ impl<'a> Probes<'a> {
         render(&self.cluster.source.read_text(TEMPLATE)?, &self.namespace, &self.pods, &image)
     }
 
-    /// Creates them.
+    /// Creates them. What the API server cannot take yet it may take later: after a power cut the
+    /// pods of a webhook of the user's come up with all others.
     pub(super) fn start(&self) -> Result<()> {
         let file = format!("--filename={}", self.cluster.store.path(FILE).display());
         // kubectl's own look at the fields takes longer than all the rest, and the file is ours.
-        self.kubectl.run(&["create", "--validate=ignore", &file]).map(drop).map_err(|error| error.hint("turnup status"))
+        let mut tried = self.kubectl.run(&["create", "--validate=ignore", &file]);
+        while let Err(error) = tried {
+            if error.class() != Class::Transient || Instant::now() >= self.deadline {
+                let webhooks = find_unanswered(self.kubectl).unwrap_or_default();
+                let error = webhooks.iter().map(UnansweredWebhook::advise).fold(error, Error::evidence);
+                return Err(error.hint("turnup status"));
+            }
+            self.cx.progress("the probe pods, once the API server takes them");
+            self.cx.sleep(RETRY_INTERVAL)?;
+            // Some of them may be there.
+            tried = self.kubectl.run(&[&APPLY[..], &["--validate=ignore", &file]].concat());
+        }
+        Ok(())
     }
 
     /// Removes them, even after a signal, and what validations that were killed have left. The
@@ -195,7 +210,7 @@ impl<'a> Probes<'a> {
     fn look(&self) -> Result<(Observed, Addresses)> {
         let list = match self.kubectl.get(&["pods,services", "--namespace", &self.namespace]) {
             Ok(list) => list,
-            Err(error) if error.class() == crate::Class::Transient && Instant::now() < self.deadline => Value::Null,
+            Err(error) if error.class() == Class::Transient && Instant::now() < self.deadline => Value::Null,
             Err(error) => return Err(error),
         };
         let observed = Observed::parse(&list);
