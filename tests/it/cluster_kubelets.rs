@@ -2,7 +2,6 @@
 //! exactly one runs at the end, and it is what its newest manifest says.
 //!
 //! `TURNUP_TEST_ROUNDS=90` changes some 200 manifests; `TURNUP_TEST_SEED` repeats a choice.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -96,7 +96,9 @@ fn cluster_webhooks_keep_no_cluster_down_without_a_word() {
     require_pods(&site);
 
     say("power cut of all hosts");
-    HOSTS.iter().for_each(|host| site.cut_power(host));
+    for host in HOSTS {
+        site.cut_power(host);
+    }
     site.ok(&["up"]);
     site.ok(&["validate"]);
     require_pods(&site);
