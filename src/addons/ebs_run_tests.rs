@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::object::Object;
+use super::pulled_run_tests::{apply_strictly, may};
 use super::tests::render_set;
 use super::{definitions, driver_volumes, prune};
 use crate::artifacts::Lock;
@@ -23,18 +24,9 @@ const ON: [(&str, &str); 4] = [
     ("phase3.snapshots", "y"),
 ];
 
-/// As the API server takes it where it is to know every field.
+/// Applies it, and returns its objects.
 fn apply(admin: &Kubectl, addon: &str) -> Vec<Object> {
-    let manifest = render_set(addon, &ON).unwrap();
-    let args = ["apply", "--server-side", "--validate=strict", "--filename=-"];
-    admin.run_with(&args, &manifest).unwrap();
-    Object::read(&manifest).unwrap().into_iter().map(|(object, _)| object).collect()
-}
-
-fn may(admin: &Kubectl, account: &str, words: &[&str]) -> bool {
-    let who = format!("--as=system:serviceaccount:kube-system:{account}");
-    let args = [&["auth", "can-i", "--quiet", &who][..], words].concat();
-    admin.run(&args).is_ok()
+    Object::read(&apply_strictly(admin, addon, &ON)).unwrap().into_iter().map(|(object, _)| object).collect()
 }
 
 fn volume(name: &str, policy: &str) -> Value {

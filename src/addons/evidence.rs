@@ -1,7 +1,7 @@
 //! Why pods do not start: their states, the last lines of their logs, webhooks that do not answer,
 //! and the cluster's warning events.
 
-use crate::bootstrap::{Kubectl, UnansweredWebhook, find_unanswered};
+use crate::bootstrap::{Kubectl, with_unanswered};
 use crate::error::Error;
 
 use super::observed::Pod;
@@ -20,9 +20,7 @@ pub(crate) fn collect(mut error: Error, kubectl: &Kubectl, namespace: &str, pods
             error = error.evidence(format!("{} says: {line}", pod.name));
         }
     }
-    let webhooks = find_unanswered(kubectl).unwrap_or_default();
-    let error = webhooks.iter().map(UnansweredWebhook::advise).fold(error, Error::evidence);
-    warnings(kubectl, namespace).into_iter().fold(error, Error::evidence)
+    warnings(kubectl, namespace).into_iter().fold(with_unanswered(error, kubectl), Error::evidence)
 }
 
 /// The last lines of the container that runs, or else of the one that ended before it.

@@ -20,6 +20,8 @@ mod cluster_autoscaler_tests;
 #[cfg(test)]
 mod compute_disk_tests;
 mod context;
+#[cfg(test)]
+mod csi_driver_tests;
 mod definitions;
 mod driver_volumes;
 mod early_look;

@@ -4,8 +4,8 @@
 
 use super::tests::render_set;
 use crate::artifacts::Lock;
-use crate::bootstrap::Kubectl;
 use crate::bootstrap::api_server::ApiServer;
+use crate::bootstrap::{APPLY, Kubectl};
 
 /// Addons, and what switches them on with all that they render.
 const ADDONS: [(&str, &[(&str, &str)]); 2] = [
@@ -29,8 +29,17 @@ const ADDONS: [(&str, &[(&str, &str)]); 2] = [
     ),
 ];
 
+/// Applies the manifest of an addon where the API server is to know every field.
+pub(super) fn apply_strictly(admin: &Kubectl, addon: &str, on: &[(&str, &str)]) -> String {
+    let manifest = render_set(addon, on).unwrap();
+    let words = [&APPLY[..], &["--validate=strict", "--filename=-"]].concat();
+    let taken = admin.run_with(&words, &manifest);
+    assert!(taken.is_ok(), "{addon}: {}", taken.unwrap_err().render());
+    manifest
+}
+
 /// Whether the account of an addon may do this.
-fn may(admin: &Kubectl, account: &str, words: &[&str]) -> bool {
+pub(super) fn may(admin: &Kubectl, account: &str, words: &[&str]) -> bool {
     let user = format!("--as=system:serviceaccount:kube-system:{account}");
     admin.run(&[&["auth", "can-i", &user, "--namespace=kube-system"], words].concat()).is_ok()
 }
@@ -41,9 +50,7 @@ fn an_api_server_takes_the_manifests_of_addons_that_are_pulled() {
     let api = ApiServer::start(&Lock::embedded().unwrap().default, &[], &[]);
     let admin = api.admin();
     for (addon, on) in ADDONS {
-        let words = ["apply", "--server-side", "--validate=strict", "--filename=-"];
-        let taken = admin.run_with(&words, &render_set(addon, on).unwrap());
-        assert!(taken.is_ok(), "{addon}: {}", taken.unwrap_err().render());
+        apply_strictly(&admin, addon, on);
     }
     assert!(!may(&admin, "headlamp", &["list", "pods"]));
     let scaler = |words: &[&str]| may(&admin, "cluster-autoscaler", words);

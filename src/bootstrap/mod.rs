@@ -120,4 +120,4 @@ pub use steps::{phase, simulate_node_config};
 pub use user_data::{hosts_phase, provision_phase, provision_phase_with};
 pub use usual_facts::assume_facts;
 pub use version_skew::require_supported_hop;
-pub use webhooks::{UnansweredWebhook, find_unanswered};
+pub use webhooks::{UnansweredWebhook, find_unanswered, with_unanswered};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::api::Kubectl;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 const KINDS: &str = "validatingwebhookconfigurations,mutatingwebhookconfigurations";
 /// The label of an `EndpointSlice` that names its Service.
@@ -70,6 +70,14 @@ pub fn find_unanswered(kubectl: &Kubectl) -> Result<Vec<UnansweredWebhook>> {
         ready.insert(format!("{namespace}/{name}"), has_ready(&slices));
     }
     Ok(judge(&configurations, |service| ready.get(service) == Some(&true)))
+}
+
+/// The error with all of them as evidence, as far as they can be found out: the error itself
+/// counts.
+#[must_use]
+pub fn with_unanswered(error: Error, kubectl: &Kubectl) -> Error {
+    let webhooks = find_unanswered(kubectl).unwrap_or_default();
+    webhooks.iter().map(UnansweredWebhook::advise).fold(error, Error::evidence)
 }
 
 /// Each webhook that has to be asked, with the object that has it and its place there.

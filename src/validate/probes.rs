@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::addons::collect_evidence;
 use crate::addons::observed::{Observed, Pod};
-use crate::bootstrap::{APPLY, Kubectl, UnansweredWebhook, find_unanswered};
+use crate::bootstrap::{APPLY, Kubectl, with_unanswered};
 use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::phase::Cx;
@@ -121,9 +121,7 @@ impl<'a> Probes<'a> {
         let mut tried = self.kubectl.run(&["create", "--validate=ignore", &file]);
         while let Err(error) = tried {
             if error.class() != Class::Transient || Instant::now() >= self.deadline {
-                let webhooks = find_unanswered(self.kubectl).unwrap_or_default();
-                let error = webhooks.iter().map(UnansweredWebhook::advise).fold(error, Error::evidence);
-                return Err(error.hint("turnup status"));
+                return Err(with_unanswered(error, self.kubectl).hint("turnup status"));
             }
             self.cx.progress("the probe pods, once the API server takes them");
             self.cx.sleep(RETRY_INTERVAL)?;

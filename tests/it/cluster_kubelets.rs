@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster_agent::wait_for_nothing_to_do;
 use crate::cluster_crash::{Random, seed};
+use crate::cluster_machines::rounds_or;
 use crate::cluster_reset::on_host;
 use crate::cluster_support::{Site, TIMEOUT, say};
 
@@ -37,10 +38,6 @@ impl Drop for Over<'_> {
     }
 }
 
-fn rounds() -> usize {
-    std::env::var("TURNUP_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(5)
-}
-
 /// Waits until one process in one container runs for each, with these flags.
 fn require_newest(site: &Site, levels: &BTreeMap<&str, u64>) {
     let line = |(name, level): (&&str, &u64)| format!("{name} 1 1 --v={level}");
@@ -67,7 +64,7 @@ fn cluster_kubelets_that_are_killed_run_the_newest_manifests() {
     let all: Vec<String> = COMPONENTS.iter().map(|(_, setting)| format!("{setting}=2")).collect();
     site.ok(&["config", "set"].into_iter().chain(all.iter().map(String::as_str)).collect::<Vec<_>>());
     site.ok(&["up"]);
-    let mut random = Random(seed());
+    let (mut random, rounds) = (Random(seed()), rounds_or(5));
     let mut killer = Random(random.below(u64::MAX) | 1);
     let (is_over, kills) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (mut changes, mut again) = (0, 0);
@@ -81,7 +78,7 @@ fn cluster_kubelets_that_are_killed_run_the_newest_manifests() {
             }
         });
         let _over = Over(&is_over);
-        for _ in 0..rounds() {
+        for _ in 0..rounds {
             let mut set = Vec::new();
             for (name, setting) in COMPONENTS {
                 let level = 1 + random.below(4);
@@ -92,7 +89,7 @@ fn cluster_kubelets_that_are_killed_run_the_newest_manifests() {
             // A step that has seen its kubelet die too often ends; the next run goes on.
             while site.start(&["bootstrap"]).wait(TIMEOUT).code != Some(0) {
                 again += 1;
-                assert!(again < 10 + rounds(), "{again} runs failed");
+                assert!(again < 10 + rounds, "{again} runs failed");
             }
             require_newest(&site, &levels);
         }

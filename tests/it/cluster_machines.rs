@@ -313,7 +313,12 @@ fn a_volume_of_another_is_refused(site: &Site, machines: &mut [Machine], root: &
 /// How often machines are destroyed one after the other, and then all of them at once; more often
 /// for numbers that mean something.
 pub(crate) fn rounds() -> usize {
-    std::env::var("TURNUP_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
+    rounds_or(1)
+}
+
+/// The same where another number is usual.
+pub(crate) fn rounds_or(usual: usize) -> usize {
+    std::env::var("TURNUP_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(usual)
 }
 
 #[test]

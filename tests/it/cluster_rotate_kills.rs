@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cluster_agent::wait_for_nothing_to_do;
 use crate::cluster_crash::{Random, seed};
+use crate::cluster_machines::rounds_or;
 use crate::cluster_rotate::{CONTROL_PLANES, encrypted_with, fill, look, prepare, states};
 use crate::cluster_support::{Running, Site, TIMEOUT, say};
 
@@ -51,10 +52,6 @@ fn primary(site: &Site) -> u64 {
     states(site, KEYSET).into_iter().find(|(_, state)| state == "primary").unwrap().0
 }
 
-fn kills() -> usize {
-    std::env::var("TURNUP_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(8)
-}
-
 /// Every value is readable, and all are encrypted with the primary item.
 fn check(site: &Site, before: &(Vec<String>, Vec<String>)) {
     assert_eq!(look(site), *before);
@@ -68,15 +65,15 @@ fn check(site: &Site, before: &(Vec<String>, Vec<String>)) {
 #[ignore = "a cluster with four hosts: make test-rotate"]
 fn cluster_rotate_an_encryption_key_through_kills() {
     let Some(site) = prepare("rotate-kills", "10.125.118.0/24") else { return };
-    let mut random = Random(seed());
+    let (mut random, kills) = (Random(seed()), rounds_or(8));
     site.ok(&["up"]);
     fill(&site, SECRETS);
     let before = look(&site);
     let (mut done, mut rotations, mut stopped) = (0, 0, 0);
-    while done < kills() {
+    while done < kills {
         let mut turnup = site.start(&["keyset", "rotate", KEYSET]);
         let mut next = Instant::now() + Duration::from_millis(random.below(LONGEST_PAUSE));
-        while turnup.child.try_wait().unwrap().is_none() && done < kills() {
+        while turnup.child.try_wait().unwrap().is_none() && done < kills {
             if Instant::now() >= next {
                 let victim = Victim::choose(&mut random);
                 victim.kill(&site, &turnup);

@@ -22,6 +22,11 @@ const SOON: Duration = Duration::from_mins(5);
 
 /// A Deployment of agnhost's web server with a budget of so many pods that must stay.
 pub(crate) fn start_shop(site: &Site, replicas: u32, min_available: u32) {
+    start_changed_shop(site, replicas, min_available, |pod| pod["terminationGracePeriodSeconds"] = 1.into());
+}
+
+/// The same with pods that end in another way.
+pub(crate) fn start_changed_shop(site: &Site, replicas: u32, min_available: u32, change: impl FnOnce(&mut Value)) {
     let labels = json!({"app": "shop"});
     let container = json!({
         "name": "shop", "image": agnhost(site), "imagePullPolicy": "Never", "args": ["netexec", "--http-port=8080"],
@@ -29,8 +34,8 @@ pub(crate) fn start_shop(site: &Site, replicas: u32, min_available: u32) {
     });
     let spread = json!({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": labels}});
-    let pod =
-        json!({"terminationGracePeriodSeconds": 1, "containers": [container], "topologySpreadConstraints": [spread]});
+    let mut pod = json!({"containers": [container], "topologySpreadConstraints": [spread]});
+    change(&mut pod);
     let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": {
             "replicas": replicas, "selector": {"matchLabels": labels},

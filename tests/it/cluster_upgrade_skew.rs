@@ -13,16 +13,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster_addons::agnhost;
 use crate::cluster_support::{Site, say};
-use crate::cluster_upgrade::{NEW, OLD, fewest_ready, none_is_cordoned, versions};
+use crate::cluster_upgrade::{NEW, OLD, fewest_ready, none_is_cordoned, start_changed_shop, versions};
 use crate::prober::{Prober, create, network_of};
 
 const CONTROL_PLANES: [&str; 3] = ["it-control-plane-0", "it-control-plane-1", "it-control-plane-2"];
 const WORKERS: [&str; 3] = ["it-worker-0", "it-worker-1", "it-worker-2"];
-const REPLICAS: i64 = 6;
+const REPLICAS: u32 = 6;
 /// Pods of the shop that its budget wants to stay.
-const BUDGET: i64 = 5;
+const BUDGET: u32 = 5;
 /// How many minor versions older than the API servers a kubelet may be.
 const KUBELET_SKEW: u32 = 3;
 
@@ -177,28 +176,9 @@ fn looks_beside<R>(site: &Site, act: impl FnOnce() -> R) -> (R, usize, Vec<Strin
 /// Six web servers behind a Service, of which five must stay; each serves until it is out of the
 /// Service. Returns the Service's address.
 fn open_shop(site: &Site) -> String {
-    let labels = json!({"app": "shop"});
-    let container = json!({
-        "name": "shop", "image": agnhost(site), "imagePullPolicy": "Never", "args": ["netexec", "--http-port=8080"],
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": 8080}, "periodSeconds": 1},
-        "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},
-    });
-    let spread = json!({"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": labels}});
-    let pod = json!({"containers": [container], "topologySpreadConstraints": [spread]});
-    let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop"}, "spec": {
-            "replicas": REPLICAS, "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod}}},
-        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "shop"}, "spec": {
-            "minAvailable": BUDGET, "selector": {"matchLabels": labels}}},
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop"}, "spec": {
-            "selector": labels, "ports": [{"port": 80, "targetPort": 8080}]}},
-    ]});
-    let file = site.dir.join("shop.json");
-    fs_err::write(&file, objects.to_string()).unwrap();
-    site.kubectl(&["apply", "--filename", &file.display().to_string()]);
-    site.kubectl(&["rollout", "status", "deployment/shop", "--timeout=180s"]);
+    let stays = json!({"preStop": {"sleep": {"seconds": 5}}});
+    start_changed_shop(site, REPLICAS, BUDGET, |pod| pod["containers"][0]["lifecycle"] = stays);
+    site.kubectl(&["create", "service", "clusterip", "shop", "--tcp=80:8080"]);
     site.kubectl(&["get", "service", "shop", "--output=jsonpath={.spec.clusterIP}"])
 }
 
@@ -242,7 +222,7 @@ fn cluster_upgrade_of_three_and_three_keeps_the_version_skew() {
     ));
     assert_eq!(found, Vec::<String>::new(), "of {looks} looks");
     assert!(looks > 20 && all > 20, "{looks} looks, {all} requests");
-    assert!(fewest >= BUDGET, "only {fewest} pods were ready");
+    assert!(fewest >= i64::from(BUDGET), "only {fewest} pods were ready");
     assert_eq!(twice, 0, "of {all} requests");
     drop((visits, writes));
     assert!(versions(&site).iter().all(|(_, version)| version.ends_with(NEW)), "{:?}", versions(&site));
