@@ -8,9 +8,8 @@ use crate::document::Document as _;
 use crate::error::{Class, Error, Result};
 use crate::input;
 use crate::inventory::{Host, Inventory};
-use crate::node::dns::{
-    self as node_dns, ApiName, DnsConfig, HostedZone, HttpsEndpoint, TsigKey, UpdateServer, ZoneAccess,
-};
+use crate::node::dns::{self as node_dns, ApiName, DnsConfig, HostedZone, TsigKey, UpdateServer, ZoneAccess};
+use crate::node::https_endpoint::HttpsEndpoint;
 use crate::node::layout;
 use crate::parallel::{self, HOSTS};
 
@@ -46,12 +45,7 @@ pub(super) fn config(cluster: &Cluster, inventory: &Inventory) -> Result<Option<
             key: layout::DNS_KEY.into(),
         }),
         annotations: settings.annotations,
-        etcd: HttpsEndpoint {
-            endpoint: layout::ETCD_ENDPOINT.into(),
-            authority: layout::ETCD_AUTHORITY.into(),
-            certificate: layout::ETCD_CERTIFICATE.into(),
-            key: layout::ETCD_KEY.into(),
-        },
+        etcd: HttpsEndpoint::of_etcd(),
     }))
 }
 

@@ -9,6 +9,7 @@ use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::{Host, Inventory};
 use crate::node::etcd_answers::{ListedMember, is_promoted};
+use crate::node::etcd_api::API_SERVERS;
 use crate::node::layout;
 use crate::phase::Cx;
 
@@ -95,7 +96,7 @@ impl<'a> Etcdctl<'a> {
     /// Forgets which API servers there are. Each that lives says so again within ten seconds
     /// (`--lease-reuse-duration` and the interval of `pkg/controlplane/reconcilers`).
     pub(super) fn forget_api_servers(&self) -> Result<()> {
-        self.run(&["del", "--prefix", "/registry/masterleases/"]).map(drop)
+        self.run(&["del", "--prefix", API_SERVERS]).map(drop)
     }
 
     fn list(&self) -> Result<Vec<ListedMember>> {

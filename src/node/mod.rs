@@ -24,6 +24,7 @@ pub(crate) mod down;
 #[path = "emulator_tests.rs"]
 pub(crate) mod emulator;
 pub(crate) mod etcd_answers;
+pub(crate) mod etcd_api;
 pub(crate) mod etcd_data;
 pub(crate) mod etcd_first_start;
 mod etcd_joiner;
@@ -35,6 +36,7 @@ pub(crate) mod firewall;
 pub(crate) mod healthcheck;
 mod hosts_file;
 mod http_server;
+pub(crate) mod https_endpoint;
 pub(crate) mod https_server;
 mod identity;
 pub(crate) mod join;

@@ -37,6 +37,9 @@ fn minor(version: &str) -> Minor {
 struct Look {
     /// API servers that answer.
     servers: BTreeMap<String, Minor>,
+    /// What each host's API server was when it answered last, and it may have begun to answer while
+    /// the rest was looked at.
+    last: BTreeMap<String, Minor>,
     kubelets: BTreeMap<String, Minor>,
     /// Controller managers and schedulers that run: their host, too, is where their API server is.
     controllers: BTreeMap<String, Minor>,
@@ -58,8 +61,7 @@ impl Look {
         }
         for (host, kubelet) in &self.kubelets {
             // Of a host of the control plane it asks the API server of that host.
-            let limit =
-                self.servers.get(host).unwrap_or(if CONTROL_PLANES.contains(&&**host) { newest } else { oldest });
+            let limit = self.last.get(host).unwrap_or(oldest);
             if kubelet > limit || kubelet + KUBELET_SKEW < *newest {
                 found.push(format!("kubelet of {host}: 1.{kubelet}, API servers: {:?}", self.servers));
             }
@@ -110,16 +112,19 @@ impl Doors {
         Self(CONTROL_PLANES.iter().map(open).collect())
     }
 
-    fn look(&self, agent: &ureq::Agent) -> Look {
+    /// `last` is what each API server was at earlier looks.
+    fn look(&self, agent: &ureq::Agent, last: &mut BTreeMap<String, Minor>) -> Look {
         let get = |port: u16, path: &str| -> Option<Value> {
             let mut answer = agent.get(format!("http://127.0.0.1:{port}{path}")).call().ok()?;
             serde_json::from_str(&answer.body_mut().read_to_string().ok()?).ok()
         };
-        let mut look = Look::default();
-        for (host, port, _) in &self.0 {
-            let Some(version) = get(*port, "/version") else { continue };
-            look.servers.insert(host.clone(), version["minor"].as_str().unwrap().parse().unwrap());
-        }
+        let servers = || -> BTreeMap<String, Minor> {
+            let version = |(host, port, _): &(String, u16, Child)| {
+                Some((host.clone(), get(*port, "/version")?["minor"].as_str().unwrap().parse().unwrap()))
+            };
+            self.0.iter().filter_map(version).collect()
+        };
+        let mut look = Look { servers: servers(), ..Look::default() };
         let Some(port) = self.0.iter().find(|door| look.servers.contains_key(&door.0)).map(|door| door.1) else {
             return look;
         };
@@ -145,6 +150,9 @@ impl Doors {
                 _ => {}
             }
         }
+        last.extend(look.servers.clone());
+        last.extend(servers());
+        look.last.clone_from(last);
         look
     }
 }
@@ -158,10 +166,10 @@ fn looks_beside<R>(site: &Site, act: impl FnOnce() -> R) -> (R, usize, Vec<Strin
         move || {
             let config = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(2)));
             let agent: ureq::Agent = config.build().into();
-            let (mut looks, mut found) = (0, Vec::new());
+            let (mut looks, mut found, mut last) = (0, Vec::new(), BTreeMap::new());
             while !is_over.load(Ordering::SeqCst) {
                 looks += 1;
-                found.extend(doors.look(&agent).violations());
+                found.extend(doors.look(&agent, &mut last).violations());
                 std::thread::sleep(Duration::from_millis(100));
             }
             (looks, found)
@@ -215,10 +223,10 @@ fn cluster_upgrade_of_three_and_three_keeps_the_version_skew() {
         (upgraded, since.elapsed().as_secs_f64())
     });
     let (failed, twice, all) = visits.failures();
-    let pause = writes.longest_pause(since);
+    let (pause, pauses) = (writes.longest_pause(since), writes.pauses(since, 1.5));
     say(&format!(
         "3+3 from {OLD} to {NEW}: {seconds:.0} s, no write for {pause:.1} s at most, {failed} of {all} requests to the Service \
-         failed, {twice} of them twice, {fewest} of {REPLICAS} pods ready at least, {looks} looks at the versions"
+         failed, {twice} of them twice, {fewest} of {REPLICAS} pods ready at least, {looks} looks at the versions; pauses in writes (at, seconds): {pauses:.1?}"
     ));
     assert_eq!(found, Vec::<String>::new(), "of {looks} looks");
     assert!(looks > 20 && all > 20, "{looks} looks, {all} requests");

@@ -71,11 +71,18 @@ impl Prober {
 
     /// The longest time without an answer from this moment until now, in seconds.
     pub(crate) fn longest_pause(&self, from: Instant) -> f64 {
+        self.pauses(from, 0.0).into_iter().map(|(_, long)| long).fold(0.0, f64::max)
+    }
+
+    /// The times without an answer from this moment until now that are longer than `least`: when each
+    /// began and how long it was, in seconds.
+    pub(crate) fn pauses(&self, from: Instant, least: f64) -> Vec<(f64, f64)> {
         let answers = self.answers.lock().unwrap();
         let answered = answers.iter().filter(|(at, answer)| *at > from && answer.is_some());
-        let times = answered.map(|(at, _)| *at).chain([Instant::now()]);
-        let (_, longest) = times.fold((from, Duration::ZERO), |(last, longest), at| (at, longest.max(at - last)));
-        longest.as_secs_f64()
+        let times: Vec<Instant> =
+            [from].into_iter().chain(answered.map(|(at, _)| *at)).chain([Instant::now()]).collect();
+        let pauses = times.windows(2).map(|pair| ((pair[0] - from).as_secs_f64(), (pair[1] - pair[0]).as_secs_f64()));
+        pauses.filter(|(_, long)| *long >= least).collect()
     }
 
     /// What was answered since then.

@@ -10,9 +10,11 @@
 //! On hosts with a member of etcd it also cares for that ([`etcd`], [`etcd_care`]), and makes it a
 //! voter again where it has lost its data ([`rejoin`]). It renews the host's certificates where the
 //! keys of authorities are ([`renewal`]). On hosts of node groups it powers a machine off that is
-//! told to end ([`retire`]). It tells the Node its machine ([`machine`]). Programs that watch ask
+//! told to end ([`retire`]). It tells the Node its machine ([`machine`]). A thread beside it takes
+//! API servers of hosts that are gone out of the endpoints ([`api_servers`]). Programs that watch ask
 //! [`metrics`]. It never starts, stops or restarts its own unit, which would wait for its own end.
 
+mod api_servers;
 mod decide;
 mod etcd;
 mod etcd_care;
@@ -43,6 +45,7 @@ use super::etcd_restore::OwnMember;
 use super::identity;
 use super::node_config::NodeConfig;
 use super::up::{self, Delivery, Trigger};
+use api_servers::ApiServerWatch;
 use decide::{Attempts, HostAction, Observation, PATIENT, decide, pause_after, pause_while_going};
 use etcd_care::{Care, EtcdCare};
 use machine::MachineNote;
@@ -112,6 +115,8 @@ trait Host {
     fn is_rejoining(&self) -> bool;
     /// Whether that member has lost its data since the last look; this asks no lock.
     fn has_lost_data(&self) -> bool;
+    /// What was done beside the looks, and is not told yet.
+    fn take_news(&mut self) -> Vec<String>;
     /// Whether this machine is told to end.
     fn is_to_end(&mut self) -> bool;
     /// Powers it off; false where that has to wait.
@@ -131,6 +136,7 @@ struct ThisHost {
     member: Option<OwnMember>,
     machine: MachineNote,
     retirement: Retirement,
+    api_servers: ApiServerWatch,
 }
 
 impl ThisHost {
@@ -144,6 +150,7 @@ impl ThisHost {
             member: None,
             machine: MachineNote::default(),
             retirement: Retirement::default(),
+            api_servers: ApiServerWatch::default(),
         }
     }
 }
@@ -155,6 +162,7 @@ impl Host for ThisHost {
             return Ok(Observation::Busy);
         }
         let (seen, node_config) = observe::observe(&self.digests)?;
+        self.api_servers.follow(node_config.as_ref());
         let member = node_config.as_ref().and_then(OwnMember::of);
         self.member = member.filter(|member| !rejoin::lacks_data(member));
         self.node_config = node_config;
@@ -205,6 +213,10 @@ impl Host for ThisHost {
 
     fn has_lost_data(&self) -> bool {
         self.member.as_ref().is_some_and(rejoin::lacks_data)
+    }
+
+    fn take_news(&mut self) -> Vec<String> {
+        self.api_servers.take_news()
     }
 
     fn is_to_end(&mut self) -> bool {
@@ -298,6 +310,9 @@ impl<'a> Agent<'a> {
         }
         let until = Instant::now() + pause_after(RandomState::new().hash_one(()));
         loop {
+            for line in self.host.take_news() {
+                self.tell(&line)?;
+            }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || self.host.has_lost_data() {
                 return Ok(());

@@ -55,6 +55,10 @@ impl Host for FakeHost {
         false
     }
 
+    fn take_news(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn is_to_end(&mut self) -> bool {
         !self.powered_off.is_empty()
     }

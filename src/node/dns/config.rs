@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -13,7 +12,7 @@ use crate::document::{self, Document, Fields};
 use crate::error::{Error, Result};
 use crate::input;
 
-use super::super::tls;
+use super::super::https_endpoint::HttpsEndpoint;
 
 /// The server, the zone, the names and where the live API servers are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,42 +105,6 @@ pub(crate) struct ApiName {
     pub name: String,
     /// Whether it leads to the addresses for clients outside.
     pub is_external: bool,
-}
-
-/// A server that is asked for JSON, and who its client is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct HttpsEndpoint {
-    /// `https://127.0.0.1:2379`.
-    pub endpoint: String,
-    /// Files in PEM: the authority, the client's certificate and its key. All empty without TLS.
-    pub authority: String,
-    pub certificate: String,
-    pub key: String,
-}
-
-/// What etcd or the API server says of an answer that is no success.
-pub(super) fn reason(text: &str, status: ureq::http::StatusCode) -> String {
-    let said: Option<serde_json::Value> = serde_json::from_str(text).ok();
-    let message = said.and_then(|said| said["message"].as_str().map(str::to_owned));
-    message.unwrap_or_else(|| format!("status {status}"))
-}
-
-impl HttpsEndpoint {
-    /// A client for some requests: the files are read again for the next one, because certificates
-    /// are renewed. `patience` is for a whole request.
-    pub(super) fn client(&self, patience: Duration) -> Result<ureq::Agent> {
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(patience))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None);
-        if self.authority.is_empty() {
-            return Ok(config.build().into());
-        }
-        let tls = tls::connect(self.authority.as_ref(), self.certificate.as_ref(), self.key.as_ref())?;
-        Ok(config.tls_config(tls).build().into())
-    }
 }
 
 impl Document for DnsConfig {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::error::{Class, Result};
 use crate::failpoint;
 
-use super::config::{DnsConfig, HttpsEndpoint};
+use super::super::https_endpoint::HttpsEndpoint;
+use super::config::DnsConfig;
 use super::live::LiveServers;
 use super::name_list::NameList;
 use super::source::{NameSources, Rules, Wanted};

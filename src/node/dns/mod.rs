@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::error::{Class, Context as _, Result};
 use crate::exec::{UnitStatus, signals};
 
-pub(crate) use config::{ApiName, DnsConfig, HostedZone, HttpsEndpoint, TsigKey, UpdateServer, ZoneAccess};
+pub(crate) use config::{ApiName, DnsConfig, HostedZone, TsigKey, UpdateServer, ZoneAccess};
 use listed::ListedNames;
 pub(crate) use source::{EXTERNAL, INTERNAL};
 use writer::{DnsWriter, remove_name};

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 
-use super::config::{HttpsEndpoint, reason};
+use super::super::https_endpoint::{HttpsEndpoint, reason};
 
 const PATH: &str = "/api/v1/namespaces/kube-system/configmaps/turnup-dns";
 const KEY: &str = "names";

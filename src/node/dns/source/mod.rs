@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::config::HttpsEndpoint;
+use super::super::https_endpoint::HttpsEndpoint;
 
 use host_name::HostNames;
 use known::{KnownObjects, lock};

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result};
 use crate::exec::signals;
 
-use super::super::config::{HttpsEndpoint, reason};
+use super::super::super::https_endpoint::{HttpsEndpoint, reason};
 use super::known::{KnownObjects, Listed, lock};
 use super::object::{SourceKind, SourceObject};
 
