@@ -14,6 +14,7 @@ use crate::cluster_agent::wait_for_agents;
 use crate::cluster_crash::{Random, seed};
 use crate::cluster_heal::{LOSE, LOSE_QUIETLY, require_voter_again, settle_records};
 use crate::cluster_machines::rounds;
+use crate::cluster_reset::on_host;
 use crate::cluster_support::{Site, can_make_hosts, say};
 use crate::dns_support::{DnsServer, Kind};
 use crate::history::HistoryRecorder;
@@ -183,6 +184,11 @@ fn cluster_gates_of_a_control_plane_that_loses_hosts_and_data() {
         tell(&format!("{harm:?}: out of the endpoints"), &times.endpoints);
         tell(&format!("{harm:?}: out of DNS"), &times.names);
     }
+    let removed = |host: &&str| {
+        let journal = "journalctl --quiet --unit=turnup-agent --grep='accepts no connection' || true";
+        !on_host(&site, host, journal).is_empty()
+    };
+    assert!(HOSTS.iter().any(removed), "every address stayed until its lease ended");
     let mut voters = Vec::new();
     for round in 0..rounds() {
         let lose = if round % 2 == 0 { LOSE } else { LOSE_QUIETLY };

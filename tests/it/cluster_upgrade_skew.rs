@@ -228,6 +228,9 @@ fn cluster_upgrade_of_three_and_three_keeps_the_version_skew() {
         "3+3 from {OLD} to {NEW}: {seconds:.0} s, no write for {pause:.1} s at most, {failed} of {all} requests to the Service \
          failed, {twice} of them twice, {fewest} of {REPLICAS} pods ready at least, {looks} looks at the versions; pauses in writes (at, seconds): {pauses:.1?}"
     ));
+    for why in writes.reasons(since) {
+        say(&format!("a write failed at {why}"));
+    }
     assert_eq!(found, Vec::<String>::new(), "of {looks} looks");
     assert!(looks > 20 && all > 20, "{looks} looks, {all} requests");
     assert!(fewest >= i64::from(BUDGET), "only {fewest} pods were ready");

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::cluster_support::Site;
 
-/// When a request ended, and what was answered; nothing where it failed.
-type Answer = (Instant, Option<Value>);
+/// When a request ended, and what was answered, or what its program said where it failed.
+type Answer = (Instant, Result<Value, String>);
 
 pub(crate) struct Prober {
     is_over: Arc<AtomicBool>,
@@ -39,8 +39,11 @@ impl Prober {
                     return;
                 }
                 let output = command(number).output().unwrap();
-                let answer =
-                    output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap_or_default());
+                let answer = if output.status.success() {
+                    Ok(serde_json::from_slice(&output.stdout).unwrap_or_default())
+                } else {
+                    Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+                };
                 all.lock().unwrap().push((Instant::now(), answer));
                 std::thread::sleep(Duration::from_millis(100));
             }
@@ -78,7 +81,7 @@ impl Prober {
     /// began and how long it was, in seconds.
     pub(crate) fn pauses(&self, from: Instant, least: f64) -> Vec<(f64, f64)> {
         let answers = self.answers.lock().unwrap();
-        let answered = answers.iter().filter(|(at, answer)| *at > from && answer.is_some());
+        let answered = answers.iter().filter(|(at, answer)| *at > from && answer.is_ok());
         let times: Vec<Instant> =
             [from].into_iter().chain(answered.map(|(at, _)| *at)).chain([Instant::now()]).collect();
         let pauses = times.windows(2).map(|pair| ((pair[0] - from).as_secs_f64(), (pair[1] - pair[0]).as_secs_f64()));
@@ -88,14 +91,21 @@ impl Prober {
     /// What was answered since then.
     pub(crate) fn answers_since(&self, from: Instant) -> Vec<Value> {
         let answers = self.answers.lock().unwrap();
-        answers.iter().filter(|(at, _)| *at > from).filter_map(|(_, answer)| answer.clone()).collect()
+        answers.iter().filter(|(at, _)| *at > from).filter_map(|(_, answer)| answer.clone().ok()).collect()
+    }
+
+    /// What failed since then: when, in seconds, and why.
+    pub(crate) fn reasons(&self, from: Instant) -> Vec<String> {
+        let answers = self.answers.lock().unwrap();
+        let failed = answers.iter().filter_map(|(at, answer)| Some((at, answer.as_ref().err()?)));
+        failed.map(|(at, why)| format!("{:.1}: {why}", at.saturating_duration_since(from).as_secs_f64())).collect()
     }
 
     /// How many requests failed, how many of them after one that had failed too, and how many there
     /// were.
     pub(crate) fn failures(&self) -> (usize, usize, usize) {
         let answers = self.answers.lock().unwrap();
-        let failed: Vec<bool> = answers.iter().map(|(_, answer)| answer.is_none()).collect();
+        let failed: Vec<bool> = answers.iter().map(|(_, answer)| answer.is_err()).collect();
         let twice = failed.windows(2).filter(|pair| pair[0] && pair[1]).count();
         (failed.iter().filter(|failed| **failed).count(), twice, failed.len())
     }

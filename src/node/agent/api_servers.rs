@@ -6,13 +6,13 @@
 //! server of this host has one. What another host can still reach writes its key again within ten
 //! seconds, and is left alone from then on: two hosts that cannot see each other harm nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::failpoint;
 
 use super::super::etcd_api::EtcdApi;
@@ -113,84 +113,175 @@ impl ApiServerWatch {
 
     /// As long as the process.
     fn run(&self) {
-        let mut peers = BTreeMap::new();
-        let mut listed: Option<Instant> = None;
+        let mut peers = Peers::default();
         loop {
             thread::sleep(INTERVAL);
             let Some(own) = self.with(|shared| shared.own) else { continue };
-            if listed.is_none_or(|at| at.elapsed() >= LIST) {
-                // etcd without a majority says nothing; what is known stays.
-                if list(own, &mut peers).is_ok() {
-                    listed = Some(Instant::now());
-                }
-            }
-            for (address, peer) in &mut peers {
-                let accepts = TcpStream::connect_timeout(&SocketAddr::new(*address, own.port), CONNECT).is_ok();
-                let (known, is_gone) = peer.after(accepts);
-                *peer = known;
-                // What fails is tried again at the next look.
-                if let (true, Ok(has_had_key)) = (is_gone, forget(own, *address)) {
-                    *peer = Peer::Forgotten(Instant::now());
-                    let told = format!("the API server at {address} accepts no connection: out of the endpoints");
-                    self.with(|shared| shared.news.extend(has_had_key.then_some(told)));
-                }
-            }
+            let removed = peers.look(own.address, &EtcdKeys { port: own.port });
+            let told = removed
+                .iter()
+                .map(|address| format!("the API server at {address} accepts no connection: out of the endpoints"));
+            self.with(|shared| shared.news.extend(told));
         }
     }
 }
 
-/// Takes over which API servers there are, besides this host's own one.
-fn list(own: OwnServer, peers: &mut BTreeMap<IpAddr, Peer>) -> Result<()> {
-    let found = EtcdApi::connect(&HttpsEndpoint::of_etcd())?.api_servers()?;
-    peers.retain(|address, peer| peer.stays(found.contains(address)));
-    for address in found.into_iter().filter(|address| *address != own.address) {
-        peers.entry(address).or_insert(Peer::Serves(0));
-    }
-    Ok(())
+/// What is asked and done while API servers are watched.
+trait ServerKeys {
+    /// The addresses of API servers that have a key.
+    fn list(&self) -> Result<BTreeSet<IpAddr>>;
+    fn accepts(&self, address: IpAddr) -> bool;
+    /// Removes the key; whether there was one.
+    fn remove(&self, address: IpAddr) -> Result<bool>;
 }
 
-/// Removes the key of an API server; whether there was one.
-///
-/// # Errors
-/// That this host's own API server has none: an address that does not answer is better than none.
-fn forget(own: OwnServer, address: IpAddr) -> Result<bool> {
-    let etcd = EtcdApi::connect(&HttpsEndpoint::of_etcd())?;
-    if !etcd.api_servers()?.contains(&own.address) {
-        return Err(Error::transient("the API server of this host does not serve"));
-    }
-    failpoint::around(format_args!("forget the API server at {address}"), || etcd.forget_api_server(address))
+/// The keys as etcd has them, of API servers that listen on this port.
+struct EtcdKeys {
+    port: u16,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl ServerKeys for EtcdKeys {
+    fn list(&self) -> Result<BTreeSet<IpAddr>> {
+        EtcdApi::connect(&HttpsEndpoint::of_etcd())?.api_servers()
+    }
 
-    /// At which looks the key is removed, where connections are accepted so.
-    fn removals(accepted: &[bool]) -> Vec<usize> {
-        let mut peer = Peer::Serves(0);
+    fn accepts(&self, address: IpAddr) -> bool {
+        TcpStream::connect_timeout(&SocketAddr::new(address, self.port), CONNECT).is_ok()
+    }
+
+    fn remove(&self, address: IpAddr) -> Result<bool> {
+        let etcd = EtcdApi::connect(&HttpsEndpoint::of_etcd())?;
+        failpoint::around(format_args!("forget the API server at {address}"), || etcd.forget_api_server(address))
+    }
+}
+
+/// The API servers of other hosts.
+#[derive(Default)]
+struct Peers {
+    known: BTreeMap<IpAddr, Peer>,
+    /// When etcd said last which there are.
+    listed: Option<Instant>,
+}
+
+impl Peers {
+    /// One look, by the host of this address; whose keys were removed. What fails is tried again at
+    /// the next look: etcd without a majority says nothing.
+    fn look(&mut self, own: IpAddr, keys: &impl ServerKeys) -> Vec<IpAddr> {
+        if self.listed.is_none_or(|at| at.elapsed() >= LIST)
+            && let Ok(listed) = keys.list()
+        {
+            self.take_over(own, &listed);
+        }
         let mut removed = Vec::new();
-        for (look, accepts) in accepted.iter().enumerate() {
-            let (known, is_gone) = peer.after(*accepts);
-            peer = if is_gone { Peer::Forgotten(Instant::now()) } else { known };
-            removed.extend(is_gone.then_some(look));
+        for (address, peer) in &mut self.known {
+            let (known, is_gone) = peer.after(keys.accepts(*address));
+            *peer = known;
+            if !is_gone || !keys.list().is_ok_and(|listed| listed.contains(&own)) {
+                continue;
+            }
+            if let Ok(had_key) = keys.remove(*address) {
+                *peer = Peer::Forgotten(Instant::now());
+                removed.extend(had_key.then_some(*address));
+            }
         }
         removed
     }
 
-    #[test]
-    fn a_key_is_removed_once_for_each_silence() {
-        let (yes, no) = (true, false);
-        assert_eq!(removals(&[yes, no, yes, no, yes]), Vec::<usize>::new(), "one look says nothing");
-        assert_eq!(removals(&[yes, no, no, no, no, no]), [2], "it may be reached by others: that is its own affair");
-        assert_eq!(removals(&[no, no, yes, no, no]), [1, 4]);
+    fn take_over(&mut self, own: IpAddr, listed: &BTreeSet<IpAddr>) {
+        self.known.retain(|address, peer| peer.stays(listed.contains(address)));
+        for address in listed.iter().filter(|address| **address != own) {
+            self.known.entry(*address).or_insert(Peer::Serves(0));
+        }
+        self.listed = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::error::Error;
+
+    /// Keys of these API servers, of which some accept connections.
+    #[derive(Default)]
+    struct FakeKeys {
+        keys: RefCell<BTreeSet<IpAddr>>,
+        accepting: RefCell<BTreeSet<IpAddr>>,
+        is_without_majority: RefCell<bool>,
+        removed: RefCell<Vec<IpAddr>>,
+    }
+
+    impl ServerKeys for FakeKeys {
+        fn list(&self) -> Result<BTreeSet<IpAddr>> {
+            if *self.is_without_majority.borrow() {
+                return Err(Error::transient("no leader"));
+            }
+            Ok(self.keys.borrow().clone())
+        }
+
+        fn accepts(&self, address: IpAddr) -> bool {
+            self.accepting.borrow().contains(&address)
+        }
+
+        fn remove(&self, address: IpAddr) -> Result<bool> {
+            self.list()?;
+            self.removed.borrow_mut().push(address);
+            Ok(self.keys.borrow_mut().remove(&address))
+        }
+    }
+
+    const OWN: u8 = 1;
+
+    fn address(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    fn keys(of: &[u8], accepting: &[u8]) -> FakeKeys {
+        let set = |of: &[u8]| RefCell::new(of.iter().copied().map(address).collect());
+        FakeKeys { keys: set(of), accepting: set(accepting), ..FakeKeys::default() }
+    }
+
+    fn look(peers: &mut Peers, keys: &FakeKeys) -> Vec<IpAddr> {
+        peers.look(address(OWN), keys)
     }
 
     #[test]
-    fn a_removal_that_failed_is_tried_again() {
-        let (known, is_gone) = Peer::Serves(1).after(false);
-        assert!(is_gone);
-        assert_eq!(known.after(false), (Peer::Serves(3), true));
-        assert_eq!(known.after(true), (Peer::Serves(0), false));
+    fn a_key_is_removed_once_for_each_silence() {
+        let (keys, mut peers) = (keys(&[1, 2, 3], &[1, 2, 3]), Peers::default());
+        assert!((0..5).all(|_| look(&mut peers, &keys).is_empty()));
+        keys.accepting.borrow_mut().remove(&address(2));
+        assert!(look(&mut peers, &keys).is_empty(), "one look says nothing");
+        assert_eq!(look(&mut peers, &keys), [address(2)]);
+        // Other hosts reach it, and it says again that it serves.
+        keys.keys.borrow_mut().insert(address(2));
+        assert!((0..5).all(|_| look(&mut peers, &keys).is_empty()));
+        keys.accepting.borrow_mut().insert(address(2));
+        assert!(look(&mut peers, &keys).is_empty());
+        keys.accepting.borrow_mut().remove(&address(2));
+        assert_eq!((look(&mut peers, &keys), look(&mut peers, &keys)), (vec![], vec![address(2)]));
+        assert_eq!(*keys.removed.borrow(), [address(2), address(2)]);
+    }
+
+    #[test]
+    fn a_host_that_is_cut_off_removes_nothing_and_goes_on_after_that() {
+        let (keys, mut peers) = (keys(&[1, 2], &[1, 2]), Peers::default());
+        look(&mut peers, &keys);
+        keys.accepting.borrow_mut().remove(&address(2));
+        *keys.is_without_majority.borrow_mut() = true;
+        assert!((0..5).all(|_| look(&mut peers, &keys).is_empty()));
+        *keys.is_without_majority.borrow_mut() = false;
+        assert_eq!(look(&mut peers, &keys), [address(2)]);
+    }
+
+    #[test]
+    fn no_key_is_removed_while_the_own_api_server_has_none() {
+        let (keys, mut peers) = (keys(&[2, 3], &[1]), Peers::default());
+        assert!((0..5).all(|_| look(&mut peers, &keys).is_empty()));
+        keys.keys.borrow_mut().insert(address(OWN));
+        assert_eq!(look(&mut peers, &keys), [address(2), address(3)]);
     }
 
     #[test]
@@ -199,5 +290,26 @@ mod tests {
         assert!(Peer::Serves(0).stays(true) && !Peer::Serves(0).stays(false));
         assert!(Peer::Forgotten(now).stays(false), "it may write its key again");
         assert!(now.checked_sub(LIST).is_none_or(|then| !Peer::Forgotten(then).stays(false)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_key_goes_of_an_api_server_that_accepted_a_connection_in_two_looks(
+            looks in prop::collection::vec(prop::collection::btree_set(1_u8..5, 0..5), 1..40),
+        ) {
+            let (keys, mut peers) = (keys(&[1, 2, 3, 4], &[]), Peers::default());
+            let mut before = BTreeSet::new();
+            for accepting in looks {
+                *keys.accepting.borrow_mut() = accepting.iter().copied().map(address).collect();
+                keys.removed.borrow_mut().clear();
+                look(&mut peers, &keys);
+                let removed: BTreeSet<IpAddr> = keys.removed.borrow().iter().copied().collect();
+                let alive: BTreeSet<IpAddr> = accepting.union(&before).copied().map(address).collect();
+                prop_assert!(removed.is_disjoint(&alive), "{removed:?} of {alive:?}");
+                prop_assert!(!removed.contains(&address(OWN)));
+                keys.keys.borrow_mut().extend(removed);
+                before = accepting;
+            }
+        }
     }
 }
