@@ -3,6 +3,7 @@
 
 use zeroize::Zeroizing;
 
+use crate::cloud::Cloud;
 use crate::cluster::{BlobSettings, Cluster, S3Settings};
 use crate::config::object_prefix;
 use crate::error::{Context as _, Error, Result};
@@ -44,17 +45,10 @@ fn bucket(cluster: &Cluster, s3: &S3Settings) -> Result<S3Bucket> {
 }
 
 fn container(cluster: &Cluster, azure: &BlobSettings) -> Result<BlobContainer> {
-    let setting = BlobSettings::CREDENTIALS;
-    if azure.credentials_file.is_empty() {
-        return Err(Error::config(format!("{setting} is empty, and hosts need a key or a SAS for the container"))
-            .hint(format!("turnup config set {setting}=FILE")));
-    }
-    let text = read_credentials(cluster, setting, &azure.credentials_file)?;
-    let (account_key, sas_token) = parse_blob_key(&text).ok_or_else(|| {
-        Error::config(format!("{setting}: {} has neither a key nor a SAS, or both", azure.credentials_file))
-            .evidence("expected one of the lines account_key = … and sas_token = …")
-            .hint("turnup config check")
-    })?;
+    let (machine, (account_key, sas_token)) = match azure.credentials_file.as_str() {
+        "" => (require_blob_identity(cluster)?, Default::default()),
+        name => (String::new(), read_blob_key(cluster, name)?),
+    };
     let endpoint = match azure.endpoint.as_str() {
         "" => format!("https://{}.{PUBLIC_CLOUD}", azure.account),
         endpoint => endpoint.to_owned(),
@@ -65,8 +59,19 @@ fn container(cluster: &Cluster, azure: &BlobSettings) -> Result<BlobContainer> {
         container: azure.container.clone(),
         prefix: object_prefix(&azure.prefix),
         authority: read_authority(cluster, BlobSettings::AUTHORITY, &azure.ca_file)?,
+        machine,
         account_key,
         sas_token,
+    })
+}
+
+fn read_blob_key(cluster: &Cluster, name: &str) -> Result<(String, String)> {
+    let setting = BlobSettings::CREDENTIALS;
+    let text = read_credentials(cluster, setting, name)?;
+    parse_blob_key(&text).ok_or_else(|| {
+        Error::config(format!("{setting}: {name} has neither a key nor a SAS, or both"))
+            .evidence("expected one of the lines account_key = … and sas_token = …")
+            .hint("turnup config check")
     })
 }
 
@@ -90,13 +95,22 @@ fn read_key(cluster: &Cluster, name: &str) -> Result<(String, String)> {
     })
 }
 
-/// The cloud whose machines need no key; an error for hosts without an identity that stores take.
+/// The cloud whose machines need no key for buckets.
 fn require_identity(cluster: &Cluster) -> Result<String> {
+    find_identity(cluster, S3Settings::CREDENTIALS, |cloud| cloud.bucket_key().is_some())
+}
+
+/// The cloud whose machines need none for containers of Azure Blob Storage.
+fn require_blob_identity(cluster: &Cluster) -> Result<String> {
+    find_identity(cluster, BlobSettings::CREDENTIALS, |cloud| cloud.blob_token().is_some())
+}
+
+/// The cloud of these hosts, whose machines have an identity that the store takes for a key.
+fn find_identity(cluster: &Cluster, setting: &str, has_one: impl Fn(&dyn Cloud) -> bool) -> Result<String> {
     let target = cluster.settings.target;
-    let cloud = target.cloud().filter(|cloud| cloud.bucket_key().is_some());
+    let cloud = target.cloud().filter(|cloud| has_one(*cloud));
     cloud.map(|cloud| cloud.name().to_owned()).ok_or_else(|| {
-        let setting = S3Settings::CREDENTIALS;
-        Error::config(format!("{setting} is empty, and hosts of {target} have no role that is a key for a bucket"))
+        Error::config(format!("{setting} is empty, and hosts of {target} have no identity that this store takes"))
             .hint(format!("turnup config set {setting}=FILE"))
     })
 }

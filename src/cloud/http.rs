@@ -84,6 +84,11 @@ impl Bearer {
         Ok(Self(Zeroizing::new(lent["access_token"].as_str().unwrap_or_default().to_owned())))
     }
 
+    /// The token itself.
+    pub(super) fn into_token(self) -> Zeroizing<String> {
+        self.0
+    }
+
     /// Asks an API that speaks JSON.
     pub(super) fn ask(&self, method: &str, url: &str, body: Option<&Value>) -> Result<HttpAnswer> {
         self.ask_if(method, url, None, body)

@@ -134,6 +134,12 @@ pub trait Cloud: VolumeProvider {
         None
     }
 
+    /// What lends a machine a token for containers of Azure Blob Storage, by its own identity; none
+    /// where its machines have no such one.
+    fn blob_token(&self) -> Option<LendToken> {
+        None
+    }
+
     /// What asks a machine's metadata service for a token that says which machine it is; none where
     /// no token says that.
     fn fetch_identity(&self) -> Option<FetchIdentity> {
@@ -174,6 +180,9 @@ pub struct LentKey {
 
 /// Asks the metadata service for a key.
 pub type LendKey = fn(&Endpoints) -> Result<LentKey>;
+
+/// Asks the metadata service for a token that is good for some hours.
+pub type LendToken = fn(&Endpoints) -> Result<Zeroizing<String>>;
 
 /// Asks the metadata service which machine this is, in the form of a Node's `spec.providerID`.
 pub type FetchProviderId = fn(&Endpoints) -> Result<String>;

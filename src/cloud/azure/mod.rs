@@ -12,7 +12,9 @@ mod zone;
 use std::path::PathBuf;
 
 use super::spec::{CloudSettings, Defaults};
-use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming};
+use super::{
+    Cloud, Endpoints, KnownError, LendToken, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming,
+};
 use crate::config::Settings;
 use crate::error::{Class, Result};
 use crate::inventory::volume::Volume;
@@ -105,6 +107,10 @@ impl Cloud for Azure {
 
     fn container(&self) -> Option<&'static str> {
         Some("azurerm_resource_group")
+    }
+
+    fn blob_token(&self) -> Option<LendToken> {
+        Some(identity::lend_blob_token)
     }
 
     fn etcd_volume_type(&self) -> &'static str {

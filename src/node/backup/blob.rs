@@ -1,9 +1,11 @@
-//! A container of Azure Blob Storage, by its REST API: with the account's key (Shared Key) or with
-//! a shared access signature (SAS).
+//! A container of Azure Blob Storage, by its REST API: with the account's key (Shared Key), with a
+//! shared access signature (SAS), or by the identity of the machine (a bearer token).
 //!
 //! A SAS stands in the address, so no address is ever shown.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,12 +16,18 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
+use crate::cloud::{self, Cloud, Endpoints};
 use crate::error::{Error, Result};
 
 use super::store_http::{Answered, ListNames, StoreConnection, StoreWords, StoredObject, text_of};
 
 /// The version of the API: from 2019-12-12 on one request takes 5,000 MiB.
 const VERSION: &str = "2021-12-02";
+/// How long a token is shown again: the metadata service refuses to be asked for each part of an
+/// object, and lends none that ends as soon.
+const GOOD: Duration = Duration::from_mins(5);
+/// The token of this machine's identity, and when it was lent.
+static LENT: Mutex<Option<(Zeroizing<String>, Instant)>> = Mutex::new(None);
 /// What objects are.
 const TYPE: &str = "application/octet-stream";
 
@@ -45,6 +53,9 @@ pub(crate) struct BlobContainer {
     /// The certificates of its authority in PEM; empty for one of the public authorities.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub authority: String,
+    /// The cloud whose machines' own identity is the key; empty where that is one of those below.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// The account's key in base64; empty where there is a SAS.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub account_key: String,
@@ -95,7 +106,9 @@ impl BlobContainer {
             url.push('?');
             url.push_str(&query);
         }
-        let signature = if self.account_key.is_empty() {
+        let signature = if !self.machine.is_empty() {
+            Some(Zeroizing::new(format!("Bearer {}", self.token_of(&Endpoints::default())?.as_str())))
+        } else if self.account_key.is_empty() {
             None
         } else {
             let text = self.text_to_sign(request, &headers);
@@ -108,6 +121,21 @@ impl BlobContainer {
         }
         all.extend(signature.map(|signature| ("authorization", signature)));
         Ok((url, all))
+    }
+
+    /// What the metadata service lent this machine, for a while the same.
+    fn token_of(&self, endpoints: &Endpoints) -> Result<Zeroizing<String>> {
+        let mut lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((token, _)) = lent.as_ref().filter(|(_, at)| at.elapsed() < GOOD) {
+            return Ok(token.clone());
+        }
+        let ask = cloud::find(&self.machine).and_then(Cloud::blob_token).ok_or_else(|| {
+            Error::config(format!("machines of {} have no identity for {}", self.machine, self.shown()))
+                .hint("turnup up")
+        })?;
+        let token = ask(endpoints)?;
+        *lent = Some((token.clone(), Instant::now()));
+        Ok(token)
     }
 
     /// As "Authorize with Shared Key" has it, from version 2015-02-21 on.
@@ -249,7 +277,9 @@ fn advise(code: &str, status: u16) -> &'static str {
         ("AccountBeingCreated" | "ServerBusy" | "OperationTimedOut" | "InternalError", _) => {
             "turnup backup now (tries again)"
         }
-        (_, 401 | 403) => "allow this key or SAS to list, read, write and delete in the container (docs/backup.md)",
+        (_, 401 | 403) => {
+            "allow this key, SAS or identity to list, read, write and delete in the container (docs/backup.md)"
+        }
         (_, 404) => "correct phase2.backup.azure.account, container and endpoint; then: turnup up",
         (_, 413) => "one request takes 5,000 MiB at most: etcd's data are too large for this store",
         _ => "turnup backup now (tries again)",

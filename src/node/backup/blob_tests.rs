@@ -22,6 +22,7 @@ fn container(endpoint: &str) -> BlobContainer {
         container: "mycontainer".into(),
         prefix: "etcd/".into(),
         authority: String::new(),
+        machine: String::new(),
         account_key: KEY.into(),
         sas_token: String::new(),
     }
@@ -78,6 +79,39 @@ fn a_request_has_its_key_in_a_header_or_its_sas_in_the_address() {
     let (url, headers) = sas.sign(&get("/mycontainer", &query), now).unwrap();
     assert!(url.ends_with("&sv=1&sig=a%3D") && of(&headers, "authorization").is_none(), "{}", url.as_str());
     assert_eq!(sas.path_of("kube-1 ä.tar"), "/mycontainer/etcd/kube-1%20%C3%A4.tar");
+}
+
+/// A metadata service whose machine has an identity; what it is asked is another question each time
+/// that is not this one.
+fn metadata() -> Endpoints {
+    let answer = |request: http_server::Request, stream: &mut TcpStream| {
+        let wanted =
+            "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fstorage.azure.com%2F";
+        assert_eq!((request.path.as_str(), request.headers["metadata"].as_str()), (wanted, "true"));
+        http_server::send(stream, "200 OK", br#"{"access_token":"lent","expires_in":"86399","token_type":"Bearer"}"#)
+    };
+    Endpoints { metadata: http_server::serve(http_server::LOOPBACK, answer), ..Endpoints::default() }
+}
+
+#[test]
+fn a_machine_shows_the_token_that_its_identity_is_lent() {
+    let store = BlobContainer {
+        machine: "azure".into(),
+        account_key: String::new(),
+        ..container("https://myaccount.blob.core.windows.net")
+    };
+    assert_eq!(store.token_of(&metadata()).unwrap().as_str(), "lent");
+    // From now on it is known.
+    let (url, headers) = store.sign(&get("/mycontainer", &[]), Timestamp::now()).unwrap();
+    let shown = headers.iter().find(|(name, _)| *name == "authorization").map(|(_, value)| value.as_str());
+    assert_eq!((url.contains('?'), shown), (false, Some("Bearer lent")));
+    let text = serde_json::to_string(&BackupStore::Blob(store.clone())).unwrap();
+    assert!(text.contains(r#""machine":"azure""#) && !text.contains("lent"), "{text}");
+    // Its version of the API is one that takes tokens, which is from 2017-11-09 on.
+    assert!(VERSION > "2017-11-09");
+    let other = BlobContainer { machine: "gce".into(), ..store };
+    *LENT.lock().unwrap() = None;
+    assert!(other.token_of(&Endpoints::default()).unwrap_err().render().contains("have no identity"));
 }
 
 /// A store that answers as it does, in two parts and with the mark of its encoding.
@@ -144,7 +178,7 @@ fn every_refusal_names_the_way_out_and_no_secret() {
     for (status, code, way) in [
         (403, "AuthenticationFailed", "timedatectl"),
         (403, "AuthorizationFailure", "firewall"),
-        (403, "AuthorizationPermissionMismatch", "allow this key or SAS"),
+        (403, "AuthorizationPermissionMismatch", "allow this key, SAS or identity"),
         (403, "KeyBasedAuthenticationNotPermitted", "sas_token"),
         (404, "ContainerNotFound", "make the container"),
         (404, "BlobNotFound", "turnup backup list"),
@@ -234,6 +268,6 @@ fn microsofts_emulator_accepts_what_is_signed_and_refuses_the_rest() {
     let ended = BlobContainer { sas_token: ended, ..lent.clone() };
     assert!(ended.list("").unwrap_err().render().contains("credentials_file"));
     let reads = BlobContainer { sas_token: shared_access("safe", "rl", "2100-01-01T00:00:00Z"), ..lent };
-    assert!(reads.put("kube-3.tar", path).unwrap_err().render().contains("allow this key or SAS"));
+    assert!(reads.put("kube-3.tar", path).unwrap_err().render().contains("allow this key, SAS or identity"));
     assert_eq!(reads.list("kube-").unwrap().len(), 1);
 }
