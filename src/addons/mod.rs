@@ -31,6 +31,8 @@ mod ebs_run_tests;
 mod ebs_tests;
 mod evidence;
 #[cfg(test)]
+mod gce_controller_tests;
+#[cfg(test)]
 mod headlamp_tests;
 mod list;
 mod load_balancers;
