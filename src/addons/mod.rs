@@ -18,6 +18,8 @@ mod cloud_controller_tests;
 #[cfg(test)]
 mod cluster_autoscaler_tests;
 #[cfg(test)]
+mod compute_controller_tests;
+#[cfg(test)]
 mod compute_disk_tests;
 mod context;
 #[cfg(test)]
@@ -30,8 +32,6 @@ mod ebs_run_tests;
 #[cfg(test)]
 mod ebs_tests;
 mod evidence;
-#[cfg(test)]
-mod gce_controller_tests;
 #[cfg(test)]
 mod headlamp_tests;
 mod list;

@@ -9,7 +9,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::{kube_proxy_config, template};
-use crate::cloud::Spec;
 use crate::cluster::{Addon, Cluster, ClusterSettings};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
@@ -128,7 +127,7 @@ impl TemplateValues<'_> {
             kube_proxy_config => kube_proxy_config(settings)?,
             cluster_name => &settings.name,
             control_planes => settings.control_planes,
-            cloud => settings.cloud.as_ref().map(Spec::addon_values),
+            cloud => settings.cloud_values(),
             ..merge_maps([Value::from(Serde(&settings.addons)), Value::from(Serde(&more))])
         };
         let files = addon.manifests(self.source).into_iter();

@@ -1,8 +1,8 @@
 //! Google Compute Engine: what it is called, what it takes, and what to do about its errors.
 //!
 //! `settings` is the part of its Terraform module, `machine_identity` by what its machines are
-//! known, `metadata` what they are told of themselves, `volume` its API for volumes, `zone` that for
-//! DNS zones.
+//! known, `metadata` what they are told of themselves, `volume` its API for volumes, `zone` that
+//! for DNS zones.
 
 mod machine_identity;
 mod metadata;

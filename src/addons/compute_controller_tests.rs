@@ -37,8 +37,8 @@ fn settings_of_the_cloud_controller_manager_of_compute_engine_are_its_flags_and_
     insta::assert_snapshot!(differences(ADDON, &ON, &[&ON[..], &chosen].concat()));
 }
 
-/// Compute Engine takes names of 63 characters, and `k8s-ID-internal-tcp-nmv1-` and 16 of a hash are
-/// one.
+/// Compute Engine takes names of 63 characters; one is `k8s-ID-internal-tcp-nmv1-` and 16 of a
+/// hash.
 #[test]
 fn what_load_balancers_share_has_a_name_that_compute_engine_takes() {
     let long = "a-cluster-with-a-longer-name";
@@ -76,19 +76,22 @@ fn the_cloud_controller_manager_of_compute_engine_waits_for_no_other_addon() {
 #[test]
 fn no_node_of_a_machine_that_lives_may_be_deleted_on_any_cloud() {
     let on_aws = [("phase1.cloud_provider", "aws"), ("phase3.cloud_controller", "y")];
-    let aws = Object::read(&render_set("aws-cloud-controller-manager", &on_aws).unwrap()).unwrap();
-    let gce = objects(&[]);
+    let model = Object::read(&render_set("aws-cloud-controller-manager", &on_aws).unwrap()).unwrap();
+    let own = objects(&[]);
     let policy = |objects: &[(Object, Value)]| {
         find(objects, "ValidatingAdmissionPolicy", "turnup-cloud-controller")["spec"].clone()
     };
-    let (of_aws, mut of_gce) = (policy(&aws), policy(&gce));
-    let user = of_gce["matchConditions"][0]["expression"].take();
-    let account = &find(&gce, "DaemonSet", ADDON)["spec"]["template"]["spec"]["serviceAccountName"];
+    let (expected, policy) = (policy(&model), policy(&own));
+    let account = &find(&own, "DaemonSet", ADDON)["spec"]["template"]["spec"]["serviceAccountName"];
     let account = format!("'system:serviceaccount:kube-system:{}'", account.as_str().unwrap());
-    assert!(user.as_str().unwrap().ends_with(&account), "{user}");
-    assert_eq!(of_gce["validations"], of_aws["validations"]);
-    assert_eq!(of_gce["validations"].as_array().unwrap().len(), 3);
-    assert_eq!((&of_gce["matchConstraints"], &of_gce["failurePolicy"]), (&of_aws["matchConstraints"], &"Fail".into()));
+    let asks_for = policy["matchConditions"][0]["expression"].as_str().unwrap();
+    assert!(asks_for.ends_with(&account), "{asks_for}");
+    assert_eq!(policy["validations"], expected["validations"]);
+    assert_eq!(policy["validations"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        (&policy["matchConstraints"], &policy["failurePolicy"]),
+        (&expected["matchConstraints"], &"Fail".into())
+    );
 }
 
 #[test]
