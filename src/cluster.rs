@@ -427,6 +427,11 @@ impl ClusterSettings {
         cloud.filter(|cloud| cloud.fetch_provider_id().is_some())
     }
 
+    /// What manifests of addons name of this cluster in its cloud, as `cloud.NAME`.
+    pub(crate) fn cloud_values(&self) -> BTreeMap<&'static str, String> {
+        self.cloud.as_ref().map(Spec::addon_values).unwrap_or_default()
+    }
+
     pub(crate) fn read(settings: &Settings, work_dir: &Path) -> Result<Self> {
         let network = |name: &str| -> Result<Network> {
             settings.get(name)?.parse().map_err(|why: String| Error::config(format!("{name}: {why}")))

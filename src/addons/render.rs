@@ -127,6 +127,7 @@ impl TemplateValues<'_> {
             kube_proxy_config => kube_proxy_config(settings)?,
             cluster_name => &settings.name,
             control_planes => settings.control_planes,
+            cloud => settings.cloud_values(),
             ..merge_maps([Value::from(Serde(&settings.addons)), Value::from(Serde(&more))])
         };
         let files = addon.manifests(self.source).into_iter();

@@ -436,8 +436,9 @@ fn pods_of_every_daemon_set_have_the_hash() {
     ];
     let mut seen = BTreeSet::new();
     let on_aws = &[("phase1.cloud_provider", "aws"), ("phase3.cloud_controller", "y")][..];
-    let on_gce = &[("phase1.cloud_provider", "gce")][..];
+    let on_gce = &[("phase1.cloud_provider", "gce"), ("phase3.cloud_controller", "y")][..];
     for (addon, target) in [
+        ("gcp-cloud-controller-manager", on_gce),
         ("aws-cloud-controller-manager", on_aws),
         ("aws-ebs-csi-driver", on_aws),
         ("gcp-compute-persistent-disk-csi-driver", on_gce),

@@ -411,7 +411,8 @@ impl LabelNodes {
         let runs_pods = host.role == Role::Worker
             || cluster.settings.control_plane.runs_pods
             || !groups::has_workers(cluster, inventory);
-        if !runs_pods && cluster.settings.find_cloud_controller().is_some() {
+        let controller = cluster.settings.find_cloud_controller().filter(|_| host.role == Role::ControlPlane);
+        if controller.is_some_and(|cloud| !runs_pods || !cloud.balances_control_plane()) {
             labels.insert(NO_BALANCER.to_owned(), String::new());
         }
         let of_role = (!runs_pods).then(node_metadata::control_plane_taint).into_iter();

@@ -152,6 +152,12 @@ pub trait Cloud: VolumeProvider {
         None
     }
 
+    /// Whether its controller manager finds the machines of control-plane hosts for load balancers:
+    /// some know machines by the names of their Nodes there.
+    fn balances_control_plane(&self) -> bool {
+        true
+    }
+
     /// How the names end that it gives its machines and that its controller writes on Nodes.
     fn machine_domains(&self) -> &'static [&'static str] {
         &[]

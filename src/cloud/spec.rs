@@ -236,6 +236,11 @@ pub trait CloudSettings: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// What manifests of addons name of this cluster in its cloud, as `cloud.NAME`.
+    fn addon_values(&self) -> BTreeMap<&'static str, String> {
+        BTreeMap::new()
+    }
+
     /// The variable of the module.
     fn variable(&self) -> serde_json::Result<serde_json::Value>;
 }
@@ -308,6 +313,11 @@ impl Spec {
             json!([port, exposure, host, external, static_address, internal_load_balancer])
         };
         Ok(json!([self.ipv6, of_group, api, fields.collect::<Vec<_>>()]))
+    }
+
+    /// What manifests of addons name of this cluster in its cloud, as `cloud.NAME`.
+    pub(crate) fn addon_values(&self) -> BTreeMap<&'static str, String> {
+        self.own.settings.addon_values()
     }
 
     /// How this cluster's workers prove which machines they are.

@@ -240,6 +240,7 @@ mod tests {
                 "flannel",
                 "cluster-autoscaler",
                 "gateway-api",
+                "gcp-cloud-controller-manager",
                 "kube-network-policies",
                 "kube-proxy",
                 "cert-manager",
@@ -257,7 +258,7 @@ mod tests {
                 "traefik"
             ]
         );
-        assert_eq!(Addon::all(&source).unwrap()[7].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
+        assert_eq!(Addon::all(&source).unwrap()[8].manifests(&source), ["templates/addons/coredns/coredns.yaml"]);
         let needy =
             |name: &str, needs: &str| format!("{}needs = [{needs}]\n", GOOD.replace("\"a\"", &format!("\"{name}\"")));
         let names = |addons: &[(&str, &str)]| -> Vec<String> {

@@ -80,8 +80,8 @@ mod tests {
             let message = ask(machine, zone).unwrap_err().render();
             assert!(message.starts_with("error: the metadata service does not say which machine this is"), "{message}");
         }
-        let message = fetch("gce", &Endpoints::default()).unwrap_err().render();
-        assert!(message.contains("turnup knows no provider IDs of \"gce\""), "{message}");
+        let message = fetch("custom", &Endpoints::default()).unwrap_err().render();
+        assert!(message.contains("turnup knows no provider IDs of \"custom\""), "{message}");
     }
 
     #[test]

@@ -192,14 +192,14 @@ pub(crate) const ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "manifest `addons/aws-cloud-controller-manager.yaml`",
+        "the manifest of the cloud's controller manager",
         &[
-            "phase3.cloud_controller_nlb_security_groups",
             "phase3.cloud_controller_concurrent_services",
             "phase3.cloud_controller_log_level",
             "phase3.cloud_controller_memory_limit",
         ],
     ),
+    ("manifest `addons/aws-cloud-controller-manager.yaml`", &["phase3.cloud_controller_nlb_security_groups"]),
     (
         "the manifest of the cloud's CSI driver",
         &[

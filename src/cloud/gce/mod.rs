@@ -1,9 +1,11 @@
 //! Google Compute Engine: what it is called, what it takes, and what to do about its errors.
 //!
 //! `settings` is the part of its Terraform module, `machine_identity` by what its machines are
-//! known, `volume` its API for volumes, `zone` that for DNS zones.
+//! known, `metadata` what they are told of themselves, `volume` its API for volumes, `zone` that
+//! for DNS zones.
 
 mod machine_identity;
+mod metadata;
 mod settings;
 mod volume;
 mod zone;
@@ -12,7 +14,8 @@ use std::path::PathBuf;
 
 use super::spec::{CloudSettings, Defaults};
 use super::{
-    Cloud, Endpoints, FetchIdentity, KnownError, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi, known, naming,
+    Cloud, Endpoints, FetchIdentity, FetchProviderId, KnownError, VolumeApi, VolumeProvider, VolumeSetting, ZoneApi,
+    known, naming,
 };
 use crate::config::Settings;
 use crate::error::{Class, Result};
@@ -114,6 +117,15 @@ impl Cloud for Gce {
 
     fn fetch_identity(&self) -> Option<FetchIdentity> {
         Some(machine_identity::fetch)
+    }
+
+    fn fetch_provider_id(&self) -> Option<FetchProviderId> {
+        Some(metadata::provider_id)
+    }
+
+    fn balances_control_plane(&self) -> bool {
+        // Machines of the control plane end in something of Google's, and their Nodes do not.
+        false
     }
 
     fn price_list(&self) -> &'static str {

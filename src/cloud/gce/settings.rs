@@ -18,11 +18,16 @@ use crate::cloud::{MachineProof, host, refused};
 
 use super::machine_identity;
 
+/// Whether a cloud controller manager runs.
+const CLOUD_CONTROLLER: &str = "phase3.cloud_controller";
 /// The longest beginning of a name: the longest end is `-ssh-from-bastion`, or
 /// `-control-plane-0` and five characters.
 const PREFIX: usize = 37;
 /// The longest name of an instance group, whose machines get `-xxxx`.
 const GROUP: usize = 53;
+/// The longest name of what load balancers share: the longest of theirs, a backend service, has 39
+/// characters beside it.
+const CLUSTER_ID: usize = 24;
 /// The longest name of a service account.
 const ACCOUNT: usize = 30;
 /// Google keeps the first two addresses of a subnetwork and the last two.
@@ -61,6 +66,8 @@ pub(super) struct GceSettings {
     credentials_file: String,
     control_plane_service_account: String,
     node_service_account: String,
+    /// Whether control-plane hosts may do what the cloud controller manager does.
+    cloud_controller: bool,
     /// Whether control-plane hosts may make, attach and delete disks of claims.
     cloud_storage: bool,
     /// Whether they may take snapshots of these.
@@ -120,6 +127,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, GceSettings)> {
         credentials_file: absolute("phase1.gce.credentials_file", &text("credentials_file")?)?,
         control_plane_service_account: text("control_plane_service_account")?,
         node_service_account: text("node_service_account")?,
+        cloud_controller: settings.get_bool(CLOUD_CONTROLLER)?,
         cloud_storage,
         cloud_snapshots: cloud_storage && settings.get_bool("phase3.snapshots")?,
         os_login: flag("os_login")?,
@@ -184,6 +192,7 @@ impl CloudSettings for GceSettings {
             let key = format!("phase1.node_groups (zones of {name})");
             group.zones.iter().try_for_each(|zone| self.check_zone(&key, zone))?;
         }
+        self.check_cloud_controller(spec)?;
         check_key("phase1.gce.disk_kms_key", &self.disk_kms_key)?;
         check_key("phase1.etcd_volume.kms_key", &spec.etcd.volume.kms_key)?;
         for host in spec.control_plane.values() {
@@ -235,6 +244,17 @@ impl CloudSettings for GceSettings {
         Ok(Some(MachineProof::Signed(machine_identity::issuer(&spec.name, &self.project, &account))))
     }
 
+    fn addon_values(&self) -> BTreeMap<&'static str, String> {
+        let prefix = &self.names.prefix;
+        let own = format!("{prefix}-hosts");
+        BTreeMap::from([
+            ("prefix", prefix.clone()),
+            ("cluster_id", fit(prefix, CLUSTER_ID)),
+            ("subnetwork", if self.subnetwork.is_empty() { own } else { self.subnetwork.clone() }),
+            ("node_tag", format!("{prefix}-node")),
+        ])
+    }
+
     fn variable(&self) -> serde_json::Result<serde_json::Value> {
         serde_json::to_value(self)
     }
@@ -267,6 +287,27 @@ impl GceSettings {
         if spec.ssh.bastion {
             let (key, machine) = ("phase1.ssh.bastion_machine_type", &spec.ssh.bastion_machine_type);
             check_processor(key, machine, check_type(key, machine)?)?;
+        }
+        Ok(())
+    }
+
+    /// Whether load balancers of Services would lead anywhere, and be let in there.
+    fn check_cloud_controller(&self, spec: &Spec) -> Result<()> {
+        if !self.cloud_controller {
+            return Ok(());
+        }
+        if !self.network_project.is_empty() && self.network_project != self.project {
+            let why = format!(
+                "load balancers need rules in the network's project {}, in which hosts have no rights",
+                self.network_project
+            );
+            return Err(refused(CLOUD_CONTROLLER, why)
+                .hint(format!("turnup config set {CLOUD_CONTROLLER}=n, or a network of the cluster's own project")));
+        }
+        if spec.groups.is_empty() {
+            let why = "load balancers lead to hosts of node groups alone, and there are none";
+            return Err(refused(CLOUD_CONTROLLER, why)
+                .hint(format!("turnup config set phase1.num_nodes=1, or {CLOUD_CONTROLLER}=n")));
         }
         Ok(())
     }

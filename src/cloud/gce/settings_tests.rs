@@ -14,7 +14,7 @@ fn spec(changes: &[(&str, &str)]) -> Result<Spec> {
 
 #[test]
 fn what_compute_engine_refuses_is_refused_with_its_setting() {
-    let cases: [&[(&str, &str)]; 34] = [
+    let cases: [&[(&str, &str)]; 36] = [
         &[("phase1.gce.instance_type", "n2d")],
         &[("phase1.gce.instance_type", "e3-standard-2")],
         &[("phase1.gce.instance_type", "c4-standard-4")],
@@ -58,6 +58,12 @@ fn what_compute_engine_refuses_is_refused_with_its_setting() {
         &[("phase1.ssh.bastion", "create"), ("phase1.ssh.bastion_machine_type", "t2a-standard-1")],
         &[("phase1.etcd_volume.kms_key", "arn:aws:kms:us-east-1:123456789012:key/k")],
         &[("phase1.gce.disk_kms_key", "projects/p/locations/us/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1")],
+        &[
+            ("phase3.cloud_controller", "y"),
+            ("phase1.gce.network", "shared"),
+            ("phase1.gce.network_project", "networks"),
+        ],
+        &[("phase3.cloud_controller", "y"), ("phase1.num_nodes", "0")],
     ];
     let told = cases.map(|changes| {
         let error = spec(changes).unwrap_err();
@@ -70,6 +76,7 @@ fn what_compute_engine_refuses_is_refused_with_its_setting() {
 #[test]
 fn what_is_fine_is_taken() {
     spec(&[]).unwrap();
+    spec(&[("phase3.cloud_controller", "y")]).unwrap();
     spec(&[("phase1.gce.public_addresses", "n"), ("phase1.api.external", "n")]).unwrap();
     spec(&[("phase1.gce.public_addresses", "n"), ("phase1.api.exposure", "load-balancer")]).unwrap();
     spec(&[("phase1.dns.provider", "clouddns"), ("phase1.dns.zone", "k8s-example-com")]).unwrap();

@@ -4,8 +4,8 @@
 //! A kubelet says it when it registers its Node, and never again. So a Node that was there before
 //! the cluster had that controller gets its provider ID from the agent. One that was another
 //! machine's keeps the provider ID of that: Kubernetes lets none be changed. The agent notes beside
-//! it which machine it is now, and the controller may not delete such a Node
-//! (`templates/addons/aws-cloud-controller-manager`).
+//! it which machine it is now, and the controller may not delete such a Node (the policy in its
+//! addon's manifest).
 
 use std::time::{Duration, Instant};
 

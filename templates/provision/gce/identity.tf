@@ -77,6 +77,76 @@ resource "google_project_iam_member" "operations" {
   member  = "serviceAccount:${local.control_plane_account}"
 }
 
+# What the cloud controller manager does: it looks at the cluster's machines and makes load balancers of Services. Those and their rules for the
+# firewall have names that begin with a or k8s-, and none of the module's own is among them; the rest no condition narrows.
+locals {
+  own_names = "startsWith('${local.prefix}-')"
+  balancer_rights = { for name, right in {
+    machines = {
+      what        = "Looks at machines of the Kubernetes cluster ${var.cluster.name} and leads load balancers to them"
+      type        = "Instance"
+      expression  = "resource.name.extract('/instances/{name}').${local.own_names}"
+      permissions = ["compute.instances.get", "compute.instances.use"]
+    }
+    forwarding = {
+      what        = "Makes load balancers of the Kubernetes cluster ${var.cluster.name}"
+      type        = "ForwardingRule"
+      expression  = "resource.name.extract('/forwardingRules/{name}').startsWith('a') && !resource.name.extract('/forwardingRules/{name}').${local.own_names}"
+      permissions = ["compute.forwardingRules.create", "compute.forwardingRules.delete", "compute.forwardingRules.get"]
+    }
+    firewall = {
+      what        = "Lets load balancers in to machines of the Kubernetes cluster ${var.cluster.name}"
+      type        = "Firewall"
+      expression  = "resource.name.extract('/firewalls/{name}').startsWith('k8s-') || resource.name.extract('/firewalls/{name}').startsWith('a') && !resource.name.extract('/firewalls/{name}').${local.own_names}"
+      permissions = ["compute.firewalls.create", "compute.firewalls.delete", "compute.firewalls.get", "compute.firewalls.update"]
+    }
+    balancers = {
+      what       = "Makes what load balancers of the Kubernetes cluster ${var.cluster.name} consist of"
+      type       = ""
+      expression = ""
+      permissions = [
+        "compute.addresses.create", "compute.addresses.createInternal", "compute.addresses.delete", "compute.addresses.deleteInternal",
+        "compute.addresses.get", "compute.addresses.list", "compute.addresses.use", "compute.addresses.useInternal",
+        "compute.globalOperations.get", "compute.healthChecks.create", "compute.healthChecks.delete", "compute.healthChecks.get",
+        "compute.healthChecks.update", "compute.healthChecks.use", "compute.healthChecks.useReadOnly", "compute.httpHealthChecks.create",
+        "compute.httpHealthChecks.delete", "compute.httpHealthChecks.get", "compute.httpHealthChecks.update",
+        "compute.httpHealthChecks.useReadOnly", "compute.instanceGroups.create", "compute.instanceGroups.delete",
+        "compute.instanceGroups.get", "compute.instanceGroups.list", "compute.instanceGroups.update", "compute.instanceGroups.use",
+        "compute.instances.list", "compute.networks.get", "compute.networks.updatePolicy", "compute.networks.use",
+        "compute.regionBackendServices.create", "compute.regionBackendServices.delete", "compute.regionBackendServices.get",
+        "compute.regionBackendServices.update", "compute.regionBackendServices.use", "compute.regionOperations.get",
+        "compute.subnetworks.get", "compute.subnetworks.use", "compute.targetPools.addInstance", "compute.targetPools.create",
+        "compute.targetPools.delete", "compute.targetPools.get", "compute.targetPools.removeInstance", "compute.targetPools.use",
+        "compute.zoneOperations.get", "compute.zones.list",
+      ]
+    }
+  } : name => right if length(google_service_account.control_plane) > 0 && local.gce.cloud_controller }
+}
+
+resource "google_project_iam_custom_role" "cloud_controller" {
+  for_each    = local.balancer_rights
+  role_id     = "turnup_controller_${each.key}_${google_service_account.control_plane[0].unique_id}"
+  title       = "${local.prefix} controller ${each.key}"
+  description = each.value.what
+  permissions = each.value.permissions
+}
+
+resource "google_project_iam_member" "cloud_controller" {
+  for_each = local.balancer_rights
+  project  = local.project
+  role     = google_project_iam_custom_role.cloud_controller[each.key].name
+  member   = "serviceAccount:${local.control_plane_account}"
+
+  dynamic "condition" {
+    for_each = each.value.type == "" ? [] : [each.value]
+    content {
+      title       = "${local.prefix}-controller-${each.key}"
+      description = condition.value.what
+      expression  = "resource.type == 'compute.googleapis.com/${condition.value.type}' && (${condition.value.expression})"
+    }
+  }
+}
+
 # What the CSI driver does: disks of claims, whose names begin with pvc-, and snapshots of them. etcd's disks and those of hosts have other names.
 locals {
   keeps_claims = length(google_service_account.control_plane) > 0 && local.gce.cloud_storage

@@ -88,6 +88,7 @@ variable "cluster" {
       credentials_file              = string
       control_plane_service_account = string # empty: make one
       node_service_account          = string # empty: make one
+      cloud_controller              = bool   # the control plane may do what the cloud controller manager does
       cloud_storage                 = bool   # the control plane may make, attach and delete disks of claims
       cloud_snapshots               = bool   # and take snapshots of them
       os_login                      = bool
