@@ -45,6 +45,11 @@ fn bucket(cluster: &Cluster, s3: &S3Settings) -> Result<S3Bucket> {
 }
 
 fn container(cluster: &Cluster, azure: &BlobSettings) -> Result<BlobContainer> {
+    if azure.credentials_file.is_empty() && azure.endpoint.starts_with("http://") {
+        let setting = "phase2.backup.azure.endpoint";
+        let why = format!("{setting}: {} would get the token of the hosts' identity unencrypted", azure.endpoint);
+        return Err(Error::config(why).hint(format!("turnup config set {setting}=https://…")));
+    }
     let (machine, (account_key, sas_token)) = match azure.credentials_file.as_str() {
         "" => (require_blob_identity(cluster)?, Default::default()),
         name => (String::new(), read_blob_key(cluster, name)?),

@@ -113,6 +113,10 @@ fn hosts_are_told_of_the_container_what_the_settings_say() {
         ("phase2.backup.azure.ca_file", "ca.crt", "authority", json!(authority)),
     ];
     each_reaches_its_field(told, &cases);
+    // On Azure without a file: the identity of the machine.
+    let of_azure = [&base[..3], &[("phase1.cloud_provider", "azure")]].concat();
+    let own = told_by(&cluster(dir.path(), &of_azure));
+    assert_eq!((&own["machine"], own.get("account_key"), own.get("sas_token")), (&json!("azure"), None, None));
 }
 
 #[test]

@@ -13,12 +13,6 @@ const RECIPIENTS: &str = "phase2.backup.recipients";
 const ACCOUNT: &str = "phase2.backup.azure.account";
 const CONTAINER: &str = "phase2.backup.azure.container";
 const INTERVAL: &str = "phase2.backup.interval";
-const STORE: &str = "phase2.backup.store";
-const TARGET: &str = "phase1.cloud_provider";
-const ENDPOINT: &str = "phase2.backup.azure.endpoint";
-/// Stores, the targets whose hosts have an identity that one takes, and the file with a key.
-const IDENTITIES: [(&str, &str, &str); 2] =
-    [("s3", "aws", "phase2.backup.s3.credentials_file"), ("azure", "azure", "phase2.backup.azure.credentials_file")];
 /// A snapshot of a large etcd takes as long.
 const SHORTEST: Duration = Duration::from_mins(1);
 
@@ -40,25 +34,7 @@ pub(super) fn check(facts: &Values<'_, '_>) -> Vec<Problem> {
         let name = facts.text(setting).filter(|name| !name.is_empty());
         problems.extend(name.and_then(judge).map(|why| Problem::of(setting, why)));
     }
-    problems.extend(judge_key(facts));
     problems
-}
-
-/// Without a file hosts show the store who they are, where it knows them.
-fn judge_key(facts: &Values<'_, '_>) -> Option<Problem> {
-    let (store, target) = (facts.text(STORE)?, facts.text(TARGET)?);
-    let (_, knows, file) = IDENTITIES.into_iter().find(|(name, _, _)| *name == store)?;
-    if facts.text(file).is_some_and(|name| !name.is_empty()) {
-        return None;
-    }
-    if target != knows {
-        let why = format!("hosts of {target} have no identity that this store takes: it needs a file with a key");
-        return Some(Problem::of(file, why));
-    }
-    let endpoint = facts.text(ENDPOINT).filter(|endpoint| store == "azure" && endpoint.starts_with("http://"))?;
-    let why =
-        format!("{endpoint} would get the token of the hosts' identity unencrypted: https://, or a file with a SAS");
-    Some(Problem::of(ENDPOINT, why))
 }
 
 /// What the names of objects in the store begin with: the prefix with one slash behind it, or
@@ -107,9 +83,7 @@ fn judge_directory<'t>(dir: &str, mut taken: impl Iterator<Item = &'t str>) -> O
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
-    use crate::config::{Settings, TreeSource};
 
     #[test]
     fn a_recipient_is_a_public_key_of_age() {
@@ -130,30 +104,6 @@ mod tests {
         for bad in ["ab", "a--b", "-ab", "ab-", "Etcd", "a/b", &"a".repeat(64)] {
             assert!(judge_container(bad).is_some_and(|why| why.contains(bad)), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_store_is_given_a_key_or_knows_the_hosts() {
-        let source = TreeSource::embedded();
-        let refused = |pairs: &[(&str, &str)]| {
-            let mut settings = Settings::defaults(&source).unwrap();
-            settings.set_all(pairs).map_or_else(|error| error.message().to_owned(), |_| String::new())
-        };
-        let s3 =
-            [(STORE, "s3"), ("phase2.backup.s3.endpoint", "https://s3.example.com"), ("phase2.backup.s3.bucket", "b")];
-        let azure = [(STORE, "azure"), (ACCOUNT, "mybackups"), (CONTAINER, "etcd")];
-        let [s3_file, azure_file] = IDENTITIES.map(|(_, _, file)| file);
-        let on = |target: &'static str, store: &[(&'static str, &'static str)]| {
-            refused(&[&[(TARGET, target)], store].concat())
-        };
-        assert_eq!([on("aws", &s3), on("azure", &azure)], ["", ""]);
-        assert_eq!(on("local", &[&azure[..], &[(azure_file, "azure.key")]].concat()), "");
-        let lacks = "have no identity that this store takes: it needs a file with a key";
-        assert_eq!(on("local", &s3), format!("{s3_file}: hosts of local {lacks}"));
-        assert_eq!(on("aws", &azure), format!("{azure_file}: hosts of aws {lacks}"));
-        let plain = (ENDPOINT, "http://127.0.0.1:10000/a");
-        assert!(on("azure", &[&azure[..], &[plain]].concat()).contains("unencrypted"));
-        assert_eq!(on("azure", &[&azure[..], &[plain, (azure_file, "azure.key")]].concat()), "");
     }
 
     #[test]

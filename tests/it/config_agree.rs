@@ -31,16 +31,19 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
         let place = ["phase2.backup.s3.endpoint=https://s3.example.com", "phase2.backup.s3.region=eu"];
         set(&[&["phase2.backup.store=s3", "phase2.backup.s3.bucket=b"], &place[..]].concat())
     };
-    let blobs =
-        ["store=azure", "azure.account=mybackups", "azure.container=etcd"].map(|one| format!("phase2.backup.{one}"));
+    let blobs = |more: &[&str]| -> Vec<String> {
+        let own = ["store=azure", "azure.account=mybackups", "azure.container=etcd"].iter().chain(more);
+        own.map(|one| format!("phase2.backup.{one}")).collect()
+    };
     vec![
-        (blobs.to_vec(), "phase2.backup.azure.credentials_file is empty, and hosts need a key or a SAS"),
+        (blobs(&[]), "phase2.backup.azure.credentials_file is empty, and hosts of local have no identity"),
+        (blobs(&["azure.endpoint=http://127.0.0.1:1"]), "would get the token of the hosts' identity unencrypted"),
         (set(&["phase1.cloud_provider=aws"]), "phase1.user_data.artifacts_url: it is empty"),
         (set(&["phase1.cloud_provider=custom"]), "phase1.custom.module: it is empty"),
         (set(&["phase1.cloud_provider=baremetal"]), "phase1.baremetal.hosts_file: failed to open file"),
         (set(&["phase2.proxy_ca_file=corp.pem", "phase2.http_proxy=http://proxy:3128"]), "corp.pem is not there"),
         (aws(format!("phase1.node_groups={groups}")), "the group web has the label example.kubernetes.io/web"),
-        (bucket(), "phase2.backup.s3.credentials_file is empty, and hosts of local have no role"),
+        (bucket(), "phase2.backup.s3.credentials_file is empty, and hosts of local have no identity"),
         (vec![format!("phase2.host.file_assets={files}")], "turnup writes /var/lib/kubelet/config.yaml itself"),
         (
             vec![format!("phase2.host.file_assets={etc}")],
