@@ -64,8 +64,8 @@ impl EtcdApi {
         Ok(found.kvs.iter().filter_map(address).collect())
     }
 
-    /// Removes what an API server says of itself, and returns whether it had said anything. One that
-    /// serves says it again within ten seconds.
+    /// Removes what an API server says of itself, and returns whether it had said anything. One
+    /// that serves says it again within ten seconds.
     pub(super) fn forget_api_server(&self, address: IpAddr) -> Result<bool> {
         let key = json!({"key": STANDARD.encode(format!("{API_SERVERS}{address}"))});
         let Removed { deleted } = self.ask("kv/deleterange", &key)?;

@@ -77,8 +77,8 @@ impl Prober {
         self.pauses(from, 0.0).into_iter().map(|(_, long)| long).fold(0.0, f64::max)
     }
 
-    /// The times without an answer from this moment until now that are longer than `least`: when each
-    /// began and how long it was, in seconds.
+    /// The times without an answer from this moment until now that are longer than `least`: when
+    /// each began and how long it was, in seconds.
     pub(crate) fn pauses(&self, from: Instant, least: f64) -> Vec<(f64, f64)> {
         let answers = self.answers.lock().unwrap();
         let answered = answers.iter().filter(|(at, answer)| *at > from && answer.is_ok());

@@ -1,6 +1,6 @@
 //! An API server whose host is gone leaves the endpoints of the Service `kubernetes` early: pods
-//! that meet it wait for nothing. Its lease ends after 15 seconds, and the others look every ten; so
-//! its address would stay for 25. This takes its key out of etcd before that.
+//! that meet it wait for nothing. Its lease ends after 15 seconds, and the others look every ten,
+//! so its address would stay for 25. This takes its key out of etcd before that.
 //!
 //! A key is removed once for each time that its API server falls silent, and only while the API
 //! server of this host has one. What another host can still reach writes its key again within ten
@@ -87,7 +87,8 @@ pub(super) struct ApiServerWatch {
 }
 
 impl ApiServerWatch {
-    /// From now on by this node config. The thread begins with the first one that has an API server.
+    /// From now on by this node config. The thread begins with the first one that has an API
+    /// server.
     pub(super) fn follow(&self, node_config: Option<&NodeConfig>) {
         let own = node_config.and_then(OwnServer::find);
         let starts = self.with(|shared| {
