@@ -12,7 +12,8 @@
 //! keys of authorities are ([`renewal`]). On hosts of node groups it powers a machine off that is
 //! told to end ([`retire`]). It tells the Node its machine ([`machine`]). A thread beside it takes
 //! API servers of hosts that are gone out of the endpoints ([`api_servers`]). Programs that watch
-//! ask [`metrics`]. It never starts, stops or restarts its own unit, which would wait for its own end.
+//! ask [`metrics`]. It never starts, stops or restarts its own unit, which would wait for its own
+//! end.
 
 mod api_servers;
 mod decide;
