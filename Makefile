@@ -97,7 +97,7 @@ test-heal: ## Lost members, hosts, machines and disks of the control plane, and 
 test-restore: ## The majority of etcd lost, all of it, and back on purpose, with kills, on real hosts; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_restore
 test-addons: ## Addons that are off by default, on real hosts; needs root
-	cargo test --locked --all-features --lib -- --ignored traefik_run ebs_run pulled_run
+	cargo test --locked --all-features --lib -- --ignored traefik_run ebs_run pulled_run compute_controller_run
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_metrics cluster_storage cluster_exporters cluster_policies cluster_snapshots cluster_gateway cluster_traefik cluster_addon_manager cluster_manifests cluster_certificates cluster_logs cluster_webhooks
 test-bench: ## `turnup bench`, one small round next to kubeadm: every milestone is reached; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_bench

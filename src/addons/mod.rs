@@ -18,6 +18,8 @@ mod cloud_controller_tests;
 #[cfg(test)]
 mod cluster_autoscaler_tests;
 #[cfg(test)]
+mod compute_controller_run_tests;
+#[cfg(test)]
 mod compute_controller_tests;
 #[cfg(test)]
 mod compute_disk_tests;
