@@ -2,6 +2,8 @@
 //! no unknown field, and their accounts may do what the programs need and no more.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use super::definitions;
+use super::object::Object;
 use super::tests::render_set;
 use crate::artifacts::Lock;
 use crate::bootstrap::api_server::ApiServer;
@@ -59,5 +61,42 @@ fn an_api_server_takes_the_manifests_of_addons_that_are_pulled() {
     assert!(scaler(&["update", "leases.coordination.k8s.io/cluster-autoscaler"]));
     for refused in [["delete", "nodes"], ["list", "secrets"], ["update", "configmaps"], ["delete", "pods"]] {
         assert!(!scaler(&refused), "{refused:?}");
+    }
+}
+
+/// The driver of EBS has a test of its own, of its volumes too.
+#[test]
+#[ignore = "starts an API server: make test-addons"]
+fn an_api_server_takes_the_driver_of_compute_engine_whole() {
+    let on = [
+        ("phase1.cloud_provider", "gce"),
+        ("phase1.control_plane.count", "3"),
+        ("phase3.cloud_storage", "y"),
+        ("phase3.snapshots", "y"),
+    ];
+    let api = ApiServer::start(&Lock::embedded().unwrap().default, &["--allow-privileged=true"], &[]);
+    let admin = api.admin();
+    let snapshots = Object::read(&apply_strictly(&admin, "snapshot-controller", &on)).unwrap();
+    let snapshots: Vec<Object> = snapshots.into_iter().map(|(object, _)| object).collect();
+    definitions::wait_until_served(&admin, &snapshots).unwrap();
+    apply_strictly(&admin, "gcp-compute-persistent-disk-csi-driver", &on);
+
+    let controller = |words: &[&str]| may(&admin, "gcp-pd-csi-controller", words);
+    let node = |words: &[&str]| may(&admin, "gcp-pd-csi-node", words);
+    assert!(controller(&["create", "persistentvolumes"]) && node(&["get", "nodes"]));
+    assert!(controller(&["patch", "volumeattachments.storage.k8s.io", "--subresource=status"]));
+    for lease in [
+        "pd-csi-storage-gke-io",
+        "external-attacher-leader-pd-csi-storage-gke-io",
+        "external-resizer-pd-csi-storage-gke-io",
+        "external-snapshotter-leader-pd-csi-storage-gke-io",
+    ] {
+        assert!(controller(&["update", &format!("leases.coordination.k8s.io/{lease}")]), "{lease}");
+    }
+    for refused in [["get", "secrets"], ["patch", "nodes"], ["update", "leases.coordination.k8s.io/other"]] {
+        assert!(!controller(&refused), "{refused:?}");
+    }
+    for refused in [["patch", "nodes"], ["list", "persistentvolumes"], ["get", "secrets"]] {
+        assert!(!node(&refused), "{refused:?}");
     }
 }
