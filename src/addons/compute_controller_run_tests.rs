@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::pulled_run_tests::{apply_strictly, may};
+use super::pulled_run_tests::{apply_strictly, as_account, may};
 use crate::artifacts::Lock;
 use crate::bootstrap::Kubectl;
 use crate::bootstrap::api_server::ApiServer;
@@ -29,8 +29,7 @@ fn node(name: &str, labels: &Value, machine: Option<&str>, provider_id: Option<&
 
 /// Why the controller may not delete this Node; none where it did.
 fn delete(admin: &Kubectl, name: &str) -> Option<String> {
-    let user = format!("--as=system:serviceaccount:kube-system:{ADDON}");
-    admin.run(&["delete", "node", name, "--wait=false", &user]).err().map(|error| error.render())
+    admin.run(&["delete", "node", name, "--wait=false", &as_account(ADDON)]).err().map(|error| error.render())
 }
 
 #[test]

@@ -40,10 +40,14 @@ pub(super) fn apply_strictly(admin: &Kubectl, addon: &str, on: &[(&str, &str)]) 
     manifest
 }
 
+/// kubectl's word for the account of an addon.
+pub(super) fn as_account(account: &str) -> String {
+    format!("--as=system:serviceaccount:kube-system:{account}")
+}
+
 /// Whether the account of an addon may do this.
 pub(super) fn may(admin: &Kubectl, account: &str, words: &[&str]) -> bool {
-    let user = format!("--as=system:serviceaccount:kube-system:{account}");
-    admin.run(&[&["auth", "can-i", &user, "--namespace=kube-system"], words].concat()).is_ok()
+    admin.run(&[&["auth", "can-i", &as_account(account), "--namespace=kube-system"], words].concat()).is_ok()
 }
 
 #[test]

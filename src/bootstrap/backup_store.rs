@@ -27,10 +27,7 @@ pub(super) fn read(cluster: &Cluster) -> Result<Option<String>> {
 }
 
 fn bucket(cluster: &Cluster, s3: &S3Settings) -> Result<S3Bucket> {
-    let (machine, (access_key, secret_key)) = match s3.credentials_file.as_str() {
-        "" => (require_identity(cluster)?, Default::default()),
-        name => (String::new(), read_key(cluster, name)?),
-    };
+    let (machine, (access_key, secret_key)) = S3_KEY.read(cluster, &s3.credentials_file)?;
     Ok(S3Bucket {
         endpoint: s3.endpoint.clone(),
         bucket: s3.bucket.clone(),
@@ -50,10 +47,7 @@ fn container(cluster: &Cluster, azure: &BlobSettings) -> Result<BlobContainer> {
         let why = format!("{setting}: {} would get the token of the hosts' identity unencrypted", azure.endpoint);
         return Err(Error::config(why).hint(format!("turnup config set {setting}=https://…")));
     }
-    let (machine, (account_key, sas_token)) = match azure.credentials_file.as_str() {
-        "" => (require_blob_identity(cluster)?, Default::default()),
-        name => (String::new(), read_blob_key(cluster, name)?),
-    };
+    let (machine, (account_key, sas_token)) = BLOB_KEY.read(cluster, &azure.credentials_file)?;
     let endpoint = match azure.endpoint.as_str() {
         "" => format!("https://{}.{PUBLIC_CLOUD}", azure.account),
         endpoint => endpoint.to_owned(),
@@ -70,54 +64,66 @@ fn container(cluster: &Cluster, azure: &BlobSettings) -> Result<BlobContainer> {
     })
 }
 
-fn read_blob_key(cluster: &Cluster, name: &str) -> Result<(String, String)> {
-    let setting = BlobSettings::CREDENTIALS;
-    let text = read_credentials(cluster, setting, name)?;
-    parse_blob_key(&text).ok_or_else(|| {
-        Error::config(format!("{setting}: {name} has neither a key nor a SAS, or both"))
-            .evidence("expected one of the lines account_key = … and sas_token = …")
-            .hint("turnup config check")
-    })
-}
-
 fn read_authority(cluster: &Cluster, setting: &str, name: &str) -> Result<String> {
     if name.is_empty() { Ok(String::new()) } else { read_certificates(cluster, setting, name) }
 }
 
-fn read_credentials(cluster: &Cluster, setting: &str, name: &str) -> Result<Zeroizing<String>> {
-    input::read_text(&cluster.work_dir.join(name), input::KEYS).map(Zeroizing::new).map_err(|error| {
-        Error::config(format!("{setting}: {name} cannot be read")).source(error).hint("turnup config check")
-    })
+/// By what a kind of store knows hosts.
+struct StoreKey {
+    /// The setting that names the file with the key.
+    setting: &'static str,
+    parse: fn(&str) -> Option<(String, String)>,
+    /// What a file has not that cannot be read so, and what is expected.
+    lacks: &'static str,
+    expected: &'static str,
+    /// Whether machines of a cloud have an identity that the store takes for a key.
+    takes: fn(&dyn Cloud) -> bool,
 }
 
-fn read_key(cluster: &Cluster, name: &str) -> Result<(String, String)> {
-    let setting = S3Settings::CREDENTIALS;
-    let text = read_credentials(cluster, setting, name)?;
-    parse(&text).ok_or_else(|| {
-        Error::config(format!("{setting}: {name} has no access key"))
-            .evidence("expected the lines access_key_id = … and secret_access_key = …")
-            .hint("turnup config check")
-    })
-}
+const S3_KEY: StoreKey = StoreKey {
+    setting: S3Settings::CREDENTIALS,
+    parse,
+    lacks: "no access key",
+    expected: "expected the lines access_key_id = … and secret_access_key = …",
+    takes: |cloud| cloud.bucket_key().is_some(),
+};
 
-/// The cloud whose machines need no key for buckets.
-fn require_identity(cluster: &Cluster) -> Result<String> {
-    find_identity(cluster, S3Settings::CREDENTIALS, |cloud| cloud.bucket_key().is_some())
-}
+const BLOB_KEY: StoreKey = StoreKey {
+    setting: BlobSettings::CREDENTIALS,
+    parse: parse_blob_key,
+    lacks: "neither a key nor a SAS, or both",
+    expected: "expected one of the lines account_key = … and sas_token = …",
+    takes: |cloud| cloud.blob_token().is_some(),
+};
 
-/// The cloud whose machines need none for containers of Azure Blob Storage.
-fn require_blob_identity(cluster: &Cluster) -> Result<String> {
-    find_identity(cluster, BlobSettings::CREDENTIALS, |cloud| cloud.blob_token().is_some())
-}
+impl StoreKey {
+    /// The cloud whose machines need no key, where no file is named; or nothing, and the two parts
+    /// of the key in the file.
+    fn read(&self, cluster: &Cluster, name: &str) -> Result<(String, (String, String))> {
+        if name.is_empty() {
+            return Ok((self.find_identity(cluster)?, Default::default()));
+        }
+        let setting = self.setting;
+        let text =
+            input::read_text(&cluster.work_dir.join(name), input::KEYS).map(Zeroizing::new).map_err(|error| {
+                Error::config(format!("{setting}: {name} cannot be read")).source(error).hint("turnup config check")
+            })?;
+        let key = (self.parse)(&text).ok_or_else(|| {
+            Error::config(format!("{setting}: {name} has {}", self.lacks))
+                .evidence(self.expected)
+                .hint("turnup config check")
+        })?;
+        Ok((String::new(), key))
+    }
 
-/// The cloud of these hosts, whose machines have an identity that the store takes for a key.
-fn find_identity(cluster: &Cluster, setting: &str, has_one: impl Fn(&dyn Cloud) -> bool) -> Result<String> {
-    let target = cluster.settings.target;
-    let cloud = target.cloud().filter(|cloud| has_one(*cloud));
-    cloud.map(|cloud| cloud.name().to_owned()).ok_or_else(|| {
-        Error::config(format!("{setting} is empty, and hosts of {target} have no identity that this store takes"))
-            .hint(format!("turnup config set {setting}=FILE"))
-    })
+    fn find_identity(&self, cluster: &Cluster) -> Result<String> {
+        let (setting, target) = (self.setting, cluster.settings.target);
+        let cloud = target.cloud().filter(|cloud| (self.takes)(*cloud));
+        cloud.map(|cloud| cloud.name().to_owned()).ok_or_else(|| {
+            Error::config(format!("{setting} is empty, and hosts of {target} have no identity that this store takes"))
+                .hint(format!("turnup config set {setting}=FILE"))
+        })
+    }
 }
 
 /// The first key of a file of credentials. Clients write a word of their own before both names.

@@ -42,33 +42,23 @@ fn parse(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-    use std::io::{BufRead as _, BufReader, Write as _};
-    use std::net::TcpListener;
-
     use super::*;
+    use crate::http_server::{LOOPBACK, send, serve};
 
     /// A metadata service that says this of the machine.
     fn ask(machine: &'static str, zone: &'static str) -> Result<String> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let endpoints = Endpoints { metadata: format!("http://{}", listener.local_addr().unwrap()), api: None };
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(std::result::Result::ok);
-                let first = lines.next().unwrap_or_default();
-                let has_session = lines
-                    .take_while(|line| !line.is_empty())
-                    .any(|line| line.eq_ignore_ascii_case("x-aws-ec2-metadata-token: session"));
-                let body = match first.split(' ').take(2).collect::<Vec<_>>().join(" ").as_str() {
-                    "PUT /latest/api/token" => "session",
-                    "GET /latest/meta-data/instance-id" if has_session => machine,
-                    "GET /latest/meta-data/placement/availability-zone" if has_session => zone,
-                    _ => "",
-                };
-                let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
-                stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-            }
+        let metadata = serve(LOOPBACK, move |request, stream| {
+            let session = request.headers.get("x-aws-ec2-metadata-token");
+            let has_session = session.is_some_and(|session| session == "session");
+            let body = match (request.method.as_str(), request.path.as_str()) {
+                ("PUT", "/latest/api/token") => "session",
+                ("GET", "/latest/meta-data/instance-id") if has_session => machine,
+                ("GET", "/latest/meta-data/placement/availability-zone") if has_session => zone,
+                _ => "",
+            };
+            send(stream, "200 OK", body.as_bytes())
         });
-        fetch("aws", &endpoints)
+        fetch("aws", &Endpoints { metadata, api: None })
     }
 
     #[test]

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::cloud::{Endpoints, IdentityIssuer, IdentityToken, http};
+use super::metadata;
+use crate::cloud::{Endpoints, IdentityIssuer, IdentityToken};
 use crate::error::{Error, Result};
 
 /// Who signs them.
@@ -41,11 +42,8 @@ pub(super) fn issuer(cluster: &str, project: &str, account: &str) -> IdentityIss
 
 /// The token of this machine, from its metadata service.
 pub(super) fn fetch(endpoints: &Endpoints, audience: &str) -> Result<IdentityToken> {
-    let url = format!(
-        "{}/computeMetadata/v1/instance/service-accounts/default/identity?audience={audience}&format=full",
-        endpoints.metadata
-    );
-    let token = Zeroizing::new(http::ask_metadata("GET", &url, &[("Metadata-Flavor", "Google")])?);
+    let what = format!("instance/service-accounts/default/identity?audience={audience}&format=full");
+    let token = Zeroizing::new(metadata::ask(endpoints, &what)?);
     let token = Zeroizing::new(token.trim().to_owned());
     if token.split('.').count() == 3 && token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let ends = end_of(&token);

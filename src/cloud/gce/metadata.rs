@@ -1,17 +1,29 @@
-//! The metadata service of a machine of Compute Engine: which machine it is. It decides nothing.
+//! The metadata service of a machine of Compute Engine: which machine it is, and what its service
+//! account is lent. It decides nothing.
 
-use crate::cloud::{Endpoints, http};
+use zeroize::Zeroizing;
+
+use crate::cloud::Endpoints;
+use crate::cloud::http::{self, Bearer};
 use crate::error::{Error, Result};
 
 /// How errors name it.
 const SERVICE: &str = "the metadata service";
 
+/// What it says of this, a path below `computeMetadata/v1/`.
+pub(super) fn ask(endpoints: &Endpoints, what: &str) -> Result<String> {
+    let url = format!("{}/computeMetadata/v1/{what}", endpoints.metadata);
+    http::ask_metadata("GET", &url, &[("Metadata-Flavor", "Google")])
+}
+
+/// What the machine's service account is lent.
+pub(super) fn lend_token(endpoints: &Endpoints) -> Result<Bearer> {
+    Bearer::parse(&Zeroizing::new(ask(endpoints, "instance/service-accounts/default/token")?))
+}
+
 /// Which machine it is, as the cloud controller manager names it.
 pub(super) fn provider_id(endpoints: &Endpoints) -> Result<String> {
-    let ask = |what: &str| {
-        let url = format!("{}/computeMetadata/v1/{what}", endpoints.metadata);
-        http::ask_metadata("GET", &url, &[("Metadata-Flavor", "Google")])
-    };
+    let ask = |what: &str| ask(endpoints, what);
     let (project, zone, machine) = (ask("project/project-id")?, ask("instance/zone")?, ask("instance/name")?);
     // `projects/NUMBER/zones/ZONE`
     let zone = zone.trim().rsplit('/').next().unwrap_or_default();
@@ -35,33 +47,22 @@ pub(super) fn provider_id(endpoints: &Endpoints) -> Result<String> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-    use std::io::{BufRead as _, BufReader, Write as _};
-    use std::net::TcpListener;
-
     use super::*;
+    use crate::http_server::{LOOPBACK, send, serve};
 
     /// A metadata service that says this of the machine, to those who ask as Google wants it.
     fn ask(project: &'static str, zone: &'static str, machine: &'static str) -> Result<String> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let endpoints = Endpoints { metadata: format!("http://{}", listener.local_addr().unwrap()), api: None };
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(std::result::Result::ok);
-                let first = lines.next().unwrap_or_default();
-                let is_google = lines
-                    .take_while(|line| !line.is_empty())
-                    .any(|line| line.eq_ignore_ascii_case("metadata-flavor: google"));
-                let body = match first.split(' ').nth(1).unwrap_or_default() {
-                    "/computeMetadata/v1/project/project-id" if is_google => project,
-                    "/computeMetadata/v1/instance/zone" if is_google => zone,
-                    "/computeMetadata/v1/instance/name" if is_google => machine,
-                    _ => "",
-                };
-                let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
-                stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-            }
+        let metadata = serve(LOOPBACK, move |request, stream| {
+            let is_google = request.headers.get("metadata-flavor").is_some_and(|flavor| flavor == "Google");
+            let body = match request.path.as_str() {
+                "/computeMetadata/v1/project/project-id" if is_google => project,
+                "/computeMetadata/v1/instance/zone" if is_google => zone,
+                "/computeMetadata/v1/instance/name" if is_google => machine,
+                _ => "",
+            };
+            send(stream, "200 OK", body.as_bytes())
         });
-        provider_id(&endpoints)
+        provider_id(&Endpoints { metadata, api: None })
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
+use super::metadata;
 use crate::cloud::http::{self, Bearer, HttpAnswer};
 use crate::cloud::{Endpoints, VolumeApi, VolumeState};
 use crate::error::{Error, Result};
@@ -42,16 +42,11 @@ pub(super) fn devices(volume: &Volume) -> Vec<PathBuf> {
 
 impl<'v> Compute<'v> {
     pub(super) fn new(volume: &'v Volume, endpoints: &Endpoints) -> Result<Self> {
-        let metadata = &endpoints.metadata;
-        let ask = |what: &str| {
-            let url = format!("{metadata}/computeMetadata/v1/{what}");
-            http::ask_metadata("GET", &url, &[("Metadata-Flavor", "Google")])
-        };
-        let instance = ask("instance/name")?.trim().to_owned();
-        let token = Zeroizing::new(ask("instance/service-accounts/default/token")?);
+        let instance = metadata::ask(endpoints, "instance/name")?.trim().to_owned();
+        let bearer = metadata::lend_token(endpoints)?;
         let zone = volume.id.rsplit_once("/disks/").map(|(zone, _)| zone.to_owned()).unwrap_or_default();
         let api = endpoints.api.clone().unwrap_or_else(|| API.to_owned());
-        Ok(Self { volume, api, zone, instance, bearer: Bearer::parse(&token)? })
+        Ok(Self { volume, api, zone, instance, bearer })
     }
 
     fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {

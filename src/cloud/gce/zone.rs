@@ -3,8 +3,8 @@
 //! (<https://cloud.google.com/dns/docs/reference/rest/v1/changes/create>).
 
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
+use super::metadata;
 use crate::cloud::Endpoints;
 use crate::cloud::http::{self, Bearer, HttpAnswer};
 use crate::cloud::zone::{RecordKind, ZoneApi, ZoneName, ZoneRecords};
@@ -23,10 +23,8 @@ pub(super) struct CloudDns {
 
 impl CloudDns {
     pub(super) fn new(zone: &str, endpoints: &Endpoints) -> Result<Self> {
-        let url = format!("{}/computeMetadata/v1/instance/service-accounts/default/token", endpoints.metadata);
-        let token = Zeroizing::new(http::ask_metadata("GET", &url, &[("Metadata-Flavor", "Google")])?);
         let api = endpoints.api.clone().unwrap_or_else(|| API.to_owned());
-        Ok(Self { zone: zone.to_owned(), api, bearer: Bearer::parse(&token)? })
+        Ok(Self { zone: zone.to_owned(), api, bearer: metadata::lend_token(endpoints)? })
     }
 
     fn url(&self, what: &str) -> String {
